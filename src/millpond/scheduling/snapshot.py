@@ -1,0 +1,131 @@
+"""The world as the scheduler sees it: everything a plan depends on, and nothing else.
+
+All times are whole seconds of one clock (Unix time in production, relative to ``now`` in a file); amounts are
+milli-cards, milli-CPU and MiB.  A snapshot is a value: lists in any order give the same plan (scheduling.md, preface).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from millpond.domain.cards import CardRequest
+from millpond.domain.nodes import NodeSpec
+from millpond.domain.queues import QueueConfig
+
+
+class RunState(StrEnum):
+    """``queued`` waits; ``running`` also covers starting; ``draining`` is leaving and still occupies its cards."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DRAINING = "draining"
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Where a job sits on one node: card indexes, and milli-cards taken of *each* of them (1000 = whole).
+
+    A slice names its MIG profile and the memory slot where it begins.  A job without cards has no indexes.
+    """
+
+    node: str
+    cards: tuple[int, ...] = ()
+    milli: int = 1000
+    slice: str = ""
+    slot: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A live job.  ``queue`` is its leaf.  ``gpu``, ``cpu``, ``memory`` are per node.
+
+    ``started``: when the present attempt was admitted.  ``checkpointed``: last saved moment of the present attempt.
+    ``saves_on_signal``: it has shown that it saves on its warning signal.  ``until``: of a draining job, when it is
+    gone for certain.  ``blocked_by`` carries reasons that are not the scheduler's to judge (code, sentence): held,
+    backoff, dependency, start time; such a job is not considered.
+    """
+
+    id: str
+    queue: str
+    gpu: CardRequest = CardRequest()
+    nodes: int = 1
+    cpu: int = 0
+    memory: int = 0
+    priority: int = 50
+    preemptible: bool = True
+    submitted: int = 0
+    state: RunState = RunState.QUEUED
+    seats: tuple[Seat, ...] = ()
+    started: int | None = None
+    checkpointed: int | None = None
+    max_duration: int | None = None
+    grace: int = 20
+    saves_on_signal: bool = False
+    until: int | None = None
+    user: str = ""
+    name: str = ""
+    service: bool = False
+    require: str = ""
+    prefer: str = ""
+    checkpoint_every: int | None = None
+    blocked_by: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node and what is wrong with it.  ``bad_cards`` are quarantined indexes.  Cordoned: nothing new starts there."""
+
+    spec: NodeSpec
+    cordoned: bool = False
+    draining: bool = False
+    lost: bool = False
+    bad_cards: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Cards kept for a job whose eviction is under way (scheduling §4).  ``victims`` still leaving."""
+
+    job: str
+    seats: tuple[Seat, ...]
+    until: int
+    victims: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PastEviction:
+    """For the cool-down: when which leaf evicted from which, and whether the claim was borrowed."""
+
+    claimant: str
+    victim: str
+    time: int
+    borrowed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Policy numbers, in seconds."""
+
+    min_runtime: int = 0
+    cooldown: int = 60
+    hold_timeout: int = 60
+    lost_work_cap: int = 3600
+    consolidate_after: int | None = None
+    assumed_limit: int = 86_400
+    reserve_after: int = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The input of `plan`.  ``now`` in the clock of every other time."""
+
+    now: int
+    nodes: tuple[NodeState, ...] = ()
+    queues: tuple[QueueConfig, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    evictions: tuple[PastEviction, ...] = ()
+    settings: Settings = Settings()
+    mix: Mapping[str, int] = field(default_factory=dict)
