@@ -22,7 +22,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where in a file: 1-based line and column, and the key path (``resources.gpu``)."""
+    """Where in a file: 1-based line and column, and the key path (``resources.gpu``).  Line 0: no file, only a path."""
 
     line: int
     column: int
@@ -30,7 +30,9 @@ class Position:
     source: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.source or 'input'}:{self.line}:{self.column}"
+        place = self.source or "input"
+        if self.line:
+            place += f":{self.line}:{self.column}"
         return f"{place}: {self.path}" if self.path else place
 
 
