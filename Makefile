@@ -1,0 +1,60 @@
+# millpond.  `make demo` shows it, `make test` proves it; both set up what they need.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+export VENV
+
+# Only tests of the pure rooms and of single modules run under coverage: they must cover those rooms by themselves.
+NOT_PURE := long or live or postgres or gpu
+
+.PHONY: help setup demo test test-unit test-live test-long lint format bench docs lock clean
+
+help: ## Say what can be made
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Create .venv with the locked packages; done in a moment when nothing changed
+	@bash tools/setup.sh
+
+demo: setup ## Three teams, one pool of 64 simulated cards: the broker's night, morning and evening
+	@$(BIN)/python examples/broker/demo.py
+
+test: setup lint test-unit test-live ## Lint and every test but the long ones
+
+test-unit: setup ## Tests without a database, with branch coverage of domain and scheduling
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -m "not ($(NOT_PURE))"
+	$(BIN)/coverage json -q -o .coverage.json
+	$(BIN)/python tools/coverage_gate.py .coverage.json
+
+test-live: setup ## Tests with PostgreSQL and with a whole millpond
+	$(PYTEST) -m "(live or postgres or gpu) and not long" -n 2 --dist loadfile
+
+test-long: setup ## Tests that take minutes: 200 random kills and the like
+	$(PYTEST) -m long
+
+lint: setup ## Style, types, import contracts, our own rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	PYTHONPATH=. $(BIN)/lint-imports
+	$(BIN)/python -m tools.lint
+
+format: setup ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: setup ## Measure start latency and the idle control plane; writes benchmarks/results/
+	$(BIN)/python benchmarks/start_latency.py
+
+docs: setup ## Regenerate openapi.json and docs/guide/cli.md
+	$(BIN)/python -m millpond.api.openapi > openapi.json.new && mv openapi.json.new openapi.json
+	$(BIN)/python -m millpond.cli.reference > docs/guide/cli.md.new && mv docs/guide/cli.md.new docs/guide/cli.md
+
+lock: setup ## Resolve the lock files anew (UPGRADE=1 takes newer versions)
+	bash tools/lock.sh $(if $(UPGRADE),--upgrade)
+
+clean: ## Remove what tools and tests leave behind; .venv stays
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov dist build demo-report.json
+	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,5 @@
+"""What every test may use.  Fixtures of one kind of test live in that kind's own conftest."""
+
+from __future__ import annotations
+
+pytest_plugins = ["tests.plugin_skips"]
