@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.plugin_skips"]
+pytest_plugins = ["pytester", "tests.plugin_skips"]
