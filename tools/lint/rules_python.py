@@ -44,8 +44,9 @@ def purity(file: SourceFile) -> Iterator[Finding]:
 def _pure_path_imports(tree: ast.AST) -> Iterator[int]:
     """Lines of ``from pathlib import PurePosixPath``: paths as text, which touch nothing."""
     for node in ast.walk(tree):
-        pathlib = isinstance(node, ast.ImportFrom) and node.module == "pathlib"
-        if pathlib and all(alias.name.startswith("Pure") for alias in node.names):
+        if not isinstance(node, ast.ImportFrom) or node.module != "pathlib":
+            continue
+        if all(alias.name.startswith("Pure") for alias in node.names):
             yield node.lineno
 
 
