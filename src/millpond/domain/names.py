@@ -39,7 +39,10 @@ def user_parse(text: str) -> str:
 def env_name_parse(text: str) -> str:
     """A name of an environment variable that a job may set."""
     if not _ENV.match(text):
-        raise InvalidInput(f"{text[:80]!r} is not a valid environment variable name")
+        raise InvalidInput(
+            f"{text[:80]!r} is not a valid environment variable name",
+            hint="use letters, digits and _, not beginning with a digit",
+        )
     if text.startswith(RESERVED_ENV_PREFIXES):
         raise InvalidInput(
             f"{text!r} is reserved", hint="names that begin with MILLPOND_ or LD_ are set by the platform"

@@ -64,7 +64,7 @@ class Fields:
     def required_node(self, key: str, example: str) -> Node:
         entry = self._entries.get(key)
         if entry is None:
-            raise InvalidInput(f"{self._what} needs a {key}", hint=f"add {key}: {example}", position=self.pos)
+            raise InvalidInput(f"{self._what} must have {key}", hint=f"add {key}: {example}", position=self.pos)
         return entry.value
 
     def items(self, key: str, read: Callable[[Node], T], limit: int) -> tuple[T, ...]:
@@ -94,7 +94,7 @@ def scalar_read(node: Node, parse: Callable[[str], T]) -> T:
 def listing_read(node: Node, read: Callable[[Node], T], limit: int) -> tuple[T, ...]:
     """Every item of a list of at most `limit`."""
     if not isinstance(node, Listing):
-        raise InvalidInput(f"expected a list, found {kind_name(node)}", hint="write [a, b]", position=node.pos)
+        raise InvalidInput(f"expected a list, found {kind_name(node)}", hint="write it as [a, b]", position=node.pos)
     if len(node.items) > limit:
         raise InvalidInput(f"the list has {len(node.items)} items; {limit} are allowed", position=node.items[limit].pos)
     return tuple(read(item) for item in node.items)

@@ -115,7 +115,10 @@ def tree_from_json(value: object, source: str) -> Node:
 def _size_check(size: int, source: str, limit: int) -> None:
     if size > limit:
         raise InvalidInput(
-            f"the file has more than {limit >> 20} MiB", code="FILE_TOO_LARGE", position=Position(1, 1, "", source)
+            f"the file has more than {limit >> 20} MiB",
+            hint="a job file is a few lines" if limit == JOB_FILE_LIMIT else "split it",
+            code="FILE_TOO_LARGE",
+            position=Position(1, 1, "", source),
         )
 
 
@@ -136,7 +139,7 @@ def _key_path(parent: str, key: str) -> str:
 def _from_json(value: object, path: str, source: str, depth: int) -> Node:
     pos = Position(0, 0, path, source)
     if depth > MAX_DEPTH:
-        raise InvalidInput(f"nested deeper than {MAX_DEPTH} levels", position=pos)
+        raise InvalidInput(f"nested deeper than {MAX_DEPTH} levels", hint="flatten it", position=pos)
     if isinstance(value, bool):
         return Scalar("true" if value else "false", pos)
     if isinstance(value, int) and abs(value) >= 10**30:
@@ -185,7 +188,7 @@ class _Reader:
         while isinstance(first, yaml.StreamStartEvent | yaml.DocumentStartEvent):
             first = self._next()
         if isinstance(first, yaml.StreamEndEvent):
-            raise InvalidInput("the file is empty", position=Position(1, 1, "", self._source))
+            raise InvalidInput("the file is empty", hint="write some keys", position=Position(1, 1, "", self._source))
         node = self._node(first, "", 1)
         after = self._next()
         while isinstance(after, yaml.DocumentEndEvent):
@@ -218,7 +221,7 @@ class _Reader:
         if isinstance(event, yaml.ScalarEvent):
             return Scalar(characters_check(event.value, pos), pos)
         if depth > MAX_DEPTH:
-            raise InvalidInput(f"nested deeper than {MAX_DEPTH} levels", position=pos)
+            raise InvalidInput(f"nested deeper than {MAX_DEPTH} levels", hint="flatten it", position=pos)
         if isinstance(event, yaml.SequenceStartEvent):
             return Listing(self._items(path, depth), pos)
         return Mapping(self._entries(path, depth), pos)
