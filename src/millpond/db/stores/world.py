@@ -1,0 +1,40 @@
+"""The world for one planning pass."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from millpond.authz.actors import Actor
+from millpond.authz.policy import system_only
+from millpond.db.session import Tx, snapshot_check
+from millpond.db.stores.attempts import attempts_live
+from millpond.db.stores.holds import EVICTION_COLUMNS, hold_list
+from millpond.db.stores.jobs import JOB_COLUMNS, LIVE
+from millpond.db.stores.nodes import node_list
+from millpond.db.stores.queues import queue_list
+from millpond.db.stores.settings import settings_get
+from millpond.db.tables.holds import EVICTIONS
+from millpond.db.tables.jobs import JOBS
+from millpond.domain.records import EvictionRecord, JobRecord, World
+
+
+def world_load(tx: Tx, actor: Actor) -> World:
+    """Everything live, as of one moment, in seven queries however many jobs there are.
+
+    The transaction must be a snapshot: ``database.run("plan", work, snapshot=True)``.  Otherwise a job and its attempt
+    could be read on two sides of a change.  System only: services that explain act for the platform here, and must
+    authorize what they show of it.
+    """
+    system_only(actor)
+    snapshot_check(tx)
+    jobs = select(*JOB_COLUMNS).where(LIVE).order_by(JOBS.c.submitted_at, JOBS.c.id)
+    evictions = select(*EVICTION_COLUMNS).order_by(EVICTIONS.c.time, EVICTIONS.c.claimant, EVICTIONS.c.victim)
+    return World(
+        nodes=node_list(tx, actor),
+        queues=queue_list(tx, actor),
+        jobs=tuple(JobRecord(*row) for row in tx.execute(jobs)),
+        attempts=attempts_live(tx, actor),
+        holds=hold_list(tx, actor),
+        evictions=tuple(EvictionRecord(*row) for row in tx.execute(evictions)),
+        settings=settings_get(tx, actor),
+    )
