@@ -1,0 +1,39 @@
+"""What every loop is given: built once by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from millpond.control.metrics import ControlMetrics
+from millpond.db.session import Database
+from millpond.engines.base import Engine
+
+ENGINE_SOURCE = "engine:local"
+"""Name of the engine's cursor and of its nodes' owner."""
+
+EVENT_SOURCE = "control"
+"""The hash chain that the loops append to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Numbers that the loops need.  Seconds."""
+
+    jobs_dir: Path
+    isolated: bool = True
+    grace: int = 20
+    lost_work_cap: int = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """``clock`` gives aware UTC times; the tests give their own."""
+
+    database: Database
+    engine: Engine
+    policy: Policy
+    metrics: ControlMetrics
+    clock: Callable[[], datetime]

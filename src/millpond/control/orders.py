@@ -1,0 +1,117 @@
+"""From an attempt on paper to an order for the engine.  Pure: paths are computed, not touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from millpond.domain.jobs import JobType
+from millpond.domain.nodes import NodeSpec
+from millpond.domain.records import AttemptRecord, JobRecord, SeatRecord
+from millpond.engines.base import RankOrder, StartOrder
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlaces:
+    """Directories of a job, the same for every attempt (design §8)."""
+
+    work: Path
+    checkpoint: Path
+    logs: Path
+
+
+def job_places(jobs_dir: Path, job: str) -> JobPlaces:
+    """``jobs/<id>/{work,checkpoint,logs}``."""
+    root = jobs_dir / job
+    return JobPlaces(root / "work", root / "checkpoint", root / "logs")
+
+
+def order_make(
+    job: JobRecord,
+    attempt: AttemptRecord,
+    *,
+    jobs_dir: Path,
+    specs: Mapping[str, NodeSpec],
+    tenant_uid: int,
+    isolated: bool,
+    resume: bool,
+) -> StartOrder:
+    """Everything that the engine needs to run `attempt`.
+
+    `specs` are the nodes by name; `resume` says that an earlier attempt left something in the checkpoint directory.
+    """
+    spec = job.spec
+    places = job_places(jobs_dir, job.id)
+    work = places.work / spec.working_dir if spec.working_dir else places.work
+    service = spec.type is JobType.SERVICE
+    nodes = [specs[seat.node] for seat in attempt.seats if seat.node in specs]
+    return StartOrder(
+        attempt=attempt.id,
+        epoch=attempt.epoch,
+        tenant=job.tenant,
+        tenant_uid=tenant_uid,
+        commands=spec.commands,
+        env=(*spec.env, *job_env(job, attempt, places, resume=resume)),
+        ranks=_ranks(attempt.seats, specs, spec.processes_per_node),
+        work_dir=str(work),
+        checkpoint_dir=str(places.checkpoint),
+        log_dir=str(places.logs),
+        cpu=spec.resources.cpu,
+        memory=spec.resources.memory,
+        shm=spec.resources.shm,
+        isolated=isolated,
+        simulated=any(node.simulated for node in nodes),
+        warning_signal=spec.checkpoint.signal,
+        ready_path=spec.service.ready_path if spec.service is not None else "",
+        ready_timeout=spec.service.ready_timeout if spec.service is not None else 60,
+        service=service,
+    )
+
+
+def job_env(job: JobRecord, attempt: AttemptRecord, places: JobPlaces, *, resume: bool) -> tuple[tuple[str, str], ...]:
+    """What every rank of an attempt is told about its job (design §5).
+
+    The engine adds what it alone knows: rank, addresses, ports, the deadline file, visible cards.
+    """
+    env = {
+        "MILLPOND_JOB_ID": job.id,
+        "MILLPOND_JOB_NAME": job.spec.name,
+        "MILLPOND_TENANT": job.tenant,
+        "MILLPOND_PROJECT": job.project,
+        "MILLPOND_USER": job.user,
+        "MILLPOND_QUEUE": job.queue,
+        "MILLPOND_ATTEMPT": str(attempt.number),
+        "MILLPOND_ATTEMPT_ID": attempt.id,
+        "MILLPOND_NODES": str(len(attempt.seats)),
+        "MILLPOND_WORK_DIR": str(places.work),
+        "MILLPOND_CHECKPOINT_DIR": str(places.checkpoint),
+        "MILLPOND_GRACE": str(job.spec.checkpoint.grace),
+    }
+    if resume:
+        env["MILLPOND_RESUME_FROM"] = str(places.checkpoint)
+    return tuple(sorted(env.items()))
+
+
+def _ranks(
+    seats: tuple[SeatRecord, ...], specs: Mapping[str, NodeSpec], processes_per_node: int
+) -> tuple[RankOrder, ...]:
+    """One rank per process slot, nodes in the order of the plan.  Every rank of a node sees all its cards, and
+    LOCAL_RANK chooses among them, as launchers of distributed training expect."""
+    ranks: list[RankOrder] = []
+    for seat in seats:
+        kind = specs[seat.node].cards if seat.node in specs else None
+        uuids = kind.uuids if kind is not None else ()
+        for local in range(processes_per_node):
+            ranks.append(
+                RankOrder(
+                    rank=len(ranks),
+                    local_rank=local,
+                    node=seat.node,
+                    cards=seat.cards,
+                    uuids=tuple(uuids[index] for index in seat.cards) if uuids else (),
+                    milli=seat.milli,
+                    slices=(seat.slice,) if seat.slice else (),
+                )
+            )
+    return tuple(ranks)

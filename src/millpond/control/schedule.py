@@ -1,0 +1,256 @@
+"""The scheduling pass: load the world, let time have its way, plan, check the plan, store it in one fenced transaction.
+
+Nothing here talks to the engine.  What a pass decides is in the database before anybody acts on it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import structlog
+
+from millpond.authz.actors import SYSTEM
+from millpond.control.context import EVENT_SOURCE, Control
+from millpond.control.expire import dependencies_wanted, expire_decide, moment_next
+from millpond.control.steps import Begin, Drain, Stale, Step, Stored, steps_store
+from millpond.control.transitions import event_make, seats_data
+from millpond.db.leader import fence
+from millpond.db.session import Tx
+from millpond.db.stores.events import NewEvent, events_append
+from millpond.db.stores.holds import eviction_add, holds_replace
+from millpond.db.stores.jobs import jobs_get
+from millpond.db.stores.world import world_load
+from millpond.domain.jobs import AttemptState, EndReason, JobState, QueueClass
+from millpond.domain.records import AttemptRecord, EvictionRecord, HoldRecord, JobRecord, SeatRecord, World
+from millpond.scheduling.check import check
+from millpond.scheduling.decisions import Evict, HoldFor, Plan, Violation
+from millpond.scheduling.plan import plan as plan_make
+from millpond.scheduling.snapshot import Seat, Snapshot
+from millpond.scheduling.world import snapshot_make
+
+log = structlog.get_logger("millpond.control.schedule")
+
+STALE_TRIES = 5
+TICK = 1.0
+REST = 30.0
+REFUSED_PAUSE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """What a pass did, and after how many seconds the next one is due if nobody calls for it before."""
+
+    began: int = 0
+    drained: int = 0
+    settled: int = 0
+    refused: bool = False
+    pause: float = REST
+
+    @property
+    def acts(self) -> bool:
+        """Whether the applier has something to tell the engine."""
+        return bool(self.began or self.drained or self.settled)
+
+
+@dataclass(slots=True)
+class PassMemory:
+    """What one pass leaves for the next: the refusal already reported."""
+
+    refused: tuple[Violation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A plan as steps and rows to store."""
+
+    steps: tuple[Step, ...]
+    put_holds: tuple[HoldRecord, ...]
+    drop_holds: tuple[str, ...]
+    evictions: tuple[EvictionRecord, ...]
+    events: tuple[NewEvent, ...]
+
+    @property
+    def empty(self) -> bool:
+        return not (self.steps or self.put_holds or self.drop_holds)
+
+
+def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
+    """One pass: first what time and trouble ask for, then the plan.  A decision gone stale is taken anew."""
+    started = time.perf_counter()
+    settled = 0
+    for _ in range(STALE_TRIES):
+        now = control.clock()
+        world, ended = control.database.run("world", _world_load, snapshot=True)
+        due = expire_decide(world, ended, now)
+        try:
+            if due:
+                control.database.run("expire", partial(_due_store, due=due, epoch=epoch, now=now))
+                settled += len(due)
+                continue
+            result = _plan_run(control, epoch, world, now, memory)
+        except Stale as stale:
+            control.metrics.passes.labels("stale").inc()
+            log.debug("pass stale", because=str(stale))
+            continue
+        seconds = time.perf_counter() - started
+        control.metrics.pass_seconds.observe(seconds)
+        return PassResult(result.began, result.drained, settled, result.refused, max(result.pause, 20 * seconds))
+    return PassResult(settled=settled, pause=0.05)
+
+
+def _world_load(tx: Tx) -> tuple[World, Mapping[str, JobRecord]]:
+    world = world_load(tx, SYSTEM)
+    wanted = dependencies_wanted(world)
+    return world, jobs_get(tx, SYSTEM, sorted(wanted)) if wanted else {}
+
+
+def _due_store(tx: Tx, due: tuple[Step, ...], epoch: int, now: datetime) -> Stored:
+    fence(tx, epoch)
+    stored = steps_store(tx, due, epoch, now)
+    events_append(tx, EVENT_SOURCE, stored.events)
+    return stored
+
+
+def _plan_run(control: Control, epoch: int, world: World, now: datetime, memory: PassMemory) -> PassResult:
+    snapshot = snapshot_make(world, int(now.timestamp()))
+    plan = plan_make(snapshot)
+    _waiting_count(control, plan)
+    violations = check(snapshot, plan)
+    if violations:
+        _plan_refuse(control, epoch, plan, violations, now, memory)
+        return PassResult(refused=True, pause=REFUSED_PAUSE)
+    memory.refused = ()
+    decision = plan_decide(world, snapshot, plan, control.policy.grace, now)
+    if decision.empty:
+        control.metrics.passes.labels("idle").inc()
+        return PassResult(pause=pause_after(world, plan, now))
+    stored = control.database.run("plan", lambda tx: _decision_store(tx, decision, epoch, now))
+    control.metrics.passes.labels("stored").inc()
+    control.metrics.starts.inc(stored.began)
+    for evict in plan.evict:
+        control.metrics.evictions.labels(evict.why).inc()
+    return PassResult(began=stored.began, drained=stored.drained, pause=TICK)
+
+
+def _decision_store(tx: Tx, decision: Decision, epoch: int, now: datetime) -> Stored:
+    fence(tx, epoch)
+    stored = steps_store(tx, decision.steps, epoch, now)
+    holds_replace(tx, SYSTEM, decision.put_holds, decision.drop_holds)
+    eviction_add(tx, SYSTEM, decision.evictions)
+    events_append(tx, EVENT_SOURCE, (*stored.events, *decision.events))
+    return stored
+
+
+def _plan_refuse(
+    control: Control,
+    epoch: int,
+    plan: Plan,
+    violations: tuple[Violation, ...],
+    now: datetime,
+    memory: PassMemory,
+) -> None:
+    """A plan that breaks the rules is not applied: say so loudly (once for the same finding), keep what runs."""
+    control.metrics.passes.labels("refused").inc()
+    control.metrics.alarms.labels("plan.refused").inc()
+    if memory.refused == violations:
+        return
+    found: list[object] = [
+        {"rule": item.rule, "text": item.text, "subjects": list(item.subjects)} for item in violations
+    ]
+    log.error("plan refused", violations=found[:10], starts=len(plan.start), evictions=len(plan.evict))
+    event = event_make("plan.refused", now, data={"violations": found[:20]})
+
+    def store(tx: Tx) -> None:
+        fence(tx, epoch)
+        events_append(tx, EVENT_SOURCE, (event,))
+
+    control.database.run("plan_refused", store)
+    memory.refused = violations
+
+
+def plan_decide(world: World, snapshot: Snapshot, plan: Plan, grace: int, now: datetime) -> Decision:
+    """Pure: a plan as steps on records, holds and evictions to store, and events that tell of the holds."""
+    jobs = {job.id: job for job in world.jobs}
+    running = {attempt.job: attempt for attempt in world.attempts if attempt.state is not AttemptState.ENDED}
+    slices = slice_milli(snapshot)
+    steps: list[Step] = []
+    evictions: dict[tuple[str, str, bool], EvictionRecord] = {}
+    for evict in plan.evict:
+        steps.append(_drain_step(evict, jobs, running[evict.job], grace, now))
+        pair = (jobs[evict.claimant].queue, jobs[evict.job].queue, evict.borrowed)
+        evictions[pair] = EvictionRecord(pair[0], pair[1], now, evict.borrowed)
+    for start in plan.start:
+        milli = seats_milli(start.seats, slices)
+        seats = seats_record(start.seats)
+        steps.append(Begin(start.job, jobs[start.job].attempts + 1, seats, milli, start.rank.word))
+    standing = {hold.job: hold for hold in world.holds}
+    put: list[HoldRecord] = []
+    events: list[NewEvent] = []
+    for hold in plan.hold:
+        record = _hold_record(hold)
+        if standing.get(hold.job) != record:
+            put.append(record)
+        if hold.job not in standing or standing[hold.job].seats != record.seats:
+            data: dict[str, object] = {"seats": seats_data(record.seats), "victims": list(record.victims)}
+            events.append(event_make("hold.put", now, jobs[hold.job], data=data))
+    drop = tuple(name for name in plan.drop_holds if name in standing)
+    return Decision(tuple(steps), tuple(put), drop, tuple(evictions.values()), tuple(events))
+
+
+def _drain_step(
+    evict: Evict, jobs: Mapping[str, JobRecord], attempt: AttemptRecord, grace: int, now: datetime
+) -> Drain:
+    """The grace of a victim: its own, at most `grace` when production is waiting (scheduling §4)."""
+    own = jobs[evict.job].spec.checkpoint.grace
+    limit = min(own, grace) if jobs[evict.claimant].spec.queue is QueueClass.PROD else own
+    reason = EndReason.PREEMPTED if evict.why == "preempt" else EndReason.RECLAIMED
+    deadline = now + timedelta(seconds=limit)
+    return Drain(evict.job, attempt.id, reason, deadline, evict.claimant, evict.borrowed, evict.lost)
+
+
+def _hold_record(hold: HoldFor) -> HoldRecord:
+    until = datetime.fromtimestamp(hold.until, tz=UTC)
+    return HoldRecord(hold.job, seats_record(hold.seats), until, hold.victims)
+
+
+def seats_record(seats: tuple[Seat, ...]) -> tuple[SeatRecord, ...]:
+    return tuple(SeatRecord(seat.node, seat.cards, seat.milli, seat.slice, seat.slot) for seat in seats)
+
+
+def slice_milli(snapshot: Snapshot) -> Mapping[str, int]:
+    """Memory of a card (MiB) by node, for the worth of slices."""
+    return {node.spec.name: node.spec.cards.memory for node in snapshot.nodes if node.spec.cards is not None}
+
+
+def seats_milli(seats: tuple[Seat, ...], memory: Mapping[str, int]) -> int:
+    """Milli-cards that a placement takes."""
+    return sum(seat.milli * len(seat.cards) for seat in seats if not seat.slice or memory.get(seat.node))
+
+
+def pause_after(world: World, plan: Plan, now: datetime) -> float:
+    """Seconds until a pass may decide otherwise although nothing happens.
+
+    A hold or an eviction under way needs the clock's attention; a queue that waits for others' time limits,
+    cool-downs or reservations needs less of it; an idle pool none.
+    """
+    moment = moment_next(world, now)
+    due = REST if moment is None else max((moment - now).total_seconds(), 0.01)
+    draining = any(attempt.state is AttemptState.DRAINING for attempt in world.attempts)
+    waiting = any(job.state is JobState.QUEUED and not job.held for job in world.jobs)
+    if plan.hold or draining:
+        return min(due, TICK)
+    return min(due, 5 * TICK) if waiting else due
+
+
+def _waiting_count(control: Control, plan: Plan) -> None:
+    counts: dict[str, int] = {}
+    for wait in plan.wait:
+        code = wait.reasons[0].code.value if wait.reasons else "NONE"
+        counts[code] = counts.get(code, 0) + 1
+    control.metrics.waiting.clear()
+    for code, count in counts.items():
+        control.metrics.waiting.labels(code).set(count)
