@@ -1,0 +1,189 @@
+"""The checker's own book: quotas, ranks and free room, written a second time from scheduling.md.
+
+Shares no code with the planner on purpose: an error there must not hide itself here.  Only plain loops over the
+snapshot, so that every rule can be read next to the page it comes from.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from millpond.domain.cards import model_matches
+from millpond.domain.jobs import QueueClass
+from millpond.domain.queues import CARDS, Dimensions, QueueConfig, queue_ancestors, queue_tenant
+from millpond.scheduling.decisions import Rank
+from millpond.scheduling.snapshot import Job, NodeState, Seat, Snapshot
+
+NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A job on seats: what it takes of its leaf, and its place in the order of §2."""
+
+    job: Job
+    seats: tuple[Seat, ...]
+    admitted: int
+
+    @property
+    def milli(self) -> int:
+        return sum(seat.milli * len(seat.cards) for seat in self.seats)
+
+    @property
+    def order(self) -> tuple[bool, int, int, str]:
+        return (self.job.preemptible, -self.job.priority, self.admitted, self.job.id)
+
+
+@dataclass(slots=True)
+class Book:
+    """Quotas of a snapshot.  Dimensions are ``cards``, every model of the pool and every name in a quota."""
+
+    snapshot: Snapshot
+    nodes: dict[str, NodeState] = field(init=False)
+    configs: dict[str, QueueConfig] = field(init=False)
+    dimensions: tuple[str, ...] = field(init=False)
+    _deserved: dict[str, dict[str, int]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.nodes = {state.spec.name: state for state in self.snapshot.nodes}
+        self.configs = {queue.name: queue for queue in self.snapshot.queues}
+        for name in list(self.configs):
+            for above in queue_ancestors(name):
+                self.configs.setdefault(above, QueueConfig(above))
+        names = {state.spec.cards.model for state in self.snapshot.nodes if state.spec.cards}
+        for queue in self.snapshot.queues:
+            for amounts in (queue.guarantee, queue.deserved, queue.cap):
+                names.update(amounts or ())
+        self.dimensions = (CARDS, *sorted(names - {CARDS}))
+
+    def leaf(self, job: Job) -> QueueConfig:
+        return self.configs[job.queue]
+
+    def model_of(self, seats: Iterable[Seat]) -> str:
+        """The card model of a placement; empty for one without cards."""
+        kinds = [self.nodes[seat.node].spec.cards for seat in seats if seat.node in self.nodes]
+        return next((kind.model for kind in kinds if kind is not None), "")
+
+    def counts_in(self, model: str) -> tuple[str, ...]:
+        """The dimensions in which a card of `model` counts."""
+        return tuple(name for name in self.dimensions if name == CARDS or (model and model_matches(name, model)))
+
+    def cap(self, queue: str, dimension: str) -> int:
+        return _named(self.configs[queue].cap).get(dimension.lower(), NO_LIMIT)
+
+    def guarantee(self, leaf: str) -> dict[str, int]:
+        return self._promise(self.configs[leaf].guarantee)
+
+    def deserved(self, queue: str) -> dict[str, int]:
+        """As configured; a leaf's defaults to its guarantee, an inner queue's to the sum of its children's."""
+        if queue in self._deserved:
+            return self._deserved[queue]
+        config = self.configs[queue]
+        if config.deserved is not None:
+            value = self._promise(config.deserved)
+        elif config.leaf:
+            value = self._promise(config.guarantee)
+        else:
+            children = [name for name in self.configs if name and queue_ancestors(name)[1] == queue]
+            value = {
+                name: min(NO_LIMIT, sum(self.deserved(child)[name] for child in children)) for name in self.dimensions
+            }
+        self._deserved[queue] = value
+        return value
+
+    def _promise(self, amounts: Dimensions | None) -> dict[str, int]:
+        """Guarantee or deserved in every dimension: unnamed models are 0 unless ``cards`` is named."""
+        named = _named(amounts)
+        value = {CARDS: named.get(CARDS, sum(named.values()))}
+        for name in self.dimensions[1:]:
+            related = any(
+                other != CARDS and (model_matches(other, name) or model_matches(name, other)) for other in named
+            )
+            free = NO_LIMIT if CARDS in named or related else 0
+            value[name] = named.get(name.lower(), free)
+        return value
+
+    def usage(self, uses: Iterable[Use]) -> dict[str, dict[str, int]]:
+        """Milli-cards by queue and dimension, ancestors included."""
+        total: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        for use in uses:
+            for queue in queue_ancestors(use.job.queue):
+                for name in self.counts_in(self.model_of(use.seats)):
+                    total[queue][name] += use.milli
+        return total
+
+    def ranks(self, uses: Iterable[Use], claim: Use | None = None) -> dict[str, Rank]:
+        """Rank of every use (§2); `claim` comes at the very end of its walk."""
+        found: dict[str, Rank] = {}
+        by_leaf: dict[str, list[Use]] = defaultdict(list)
+        for use in uses:
+            by_leaf[use.job.queue].append(use)
+        if claim is not None:
+            by_leaf[claim.job.queue].append(claim)
+        inside: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        rest: list[Use] = []
+        for leaf, members in sorted(by_leaf.items()):
+            members.sort(key=lambda use: (use is claim, use.order))
+            if self.configs[leaf].klass is QueueClass.BESTEFFORT:
+                found.update((use.job.id, Rank.OPPORTUNISTIC) for use in members)
+            else:
+                rest.extend(self._leaf_walk(leaf, members, found, inside))
+        rest.sort(key=lambda use: (use is claim, self.leaf(use.job).klass is not QueueClass.PROD, use.order))
+        for level in (3, 2):
+            rest = [use for use in rest if not self._family(use, level, found, inside)]
+        for use in rest:
+            prod = self.leaf(use.job).klass is QueueClass.PROD
+            found[use.job.id] = Rank.BORROWED_PROD if prod else Rank.BORROWED_BATCH
+        return found
+
+    def _leaf_walk(
+        self, leaf: str, members: list[Use], found: dict[str, Rank], inside: dict[str, dict[str, int]]
+    ) -> list[Use]:
+        guarantee, deserved = dict(self.guarantee(leaf)), dict(self.deserved(leaf))
+        rest = []
+        for use in members:
+            names = self.counts_in(self.model_of(use.seats))
+            if not _fits(use.milli, deserved, names):
+                rest.append(use)
+                continue
+            guaranteed = _fits(use.milli, guarantee, names)
+            found[use.job.id] = Rank.GUARANTEED if guaranteed else Rank.DESERVED
+            for name in names:
+                deserved[name] -= use.milli
+                guarantee[name] -= use.milli if guaranteed else 0
+            self._count_inside(use, names, inside)
+        return rest
+
+    def _family(self, use: Use, level: int, found: dict[str, Rank], inside: dict[str, dict[str, int]]) -> bool:
+        """Whether a leftover fits what its tenant leaves idle, from the queue with `level` - 1 name parts up."""
+        above = [queue for queue in queue_ancestors(use.job.queue)[1:] if queue]
+        chain = [queue for queue in above if queue.count("/") + 1 <= level - 1]
+        if not chain or chain[0].count("/") + 1 != level - 1:
+            return False
+        names = self.counts_in(self.model_of(use.seats))
+        for queue in chain:
+            left = {name: self.deserved(queue)[name] - inside[queue][name] for name in names}
+            if not _fits(use.milli, left, names):
+                return False
+        found[use.job.id] = Rank.FAMILY
+        self._count_inside(use, names, inside)
+        return True
+
+    @staticmethod
+    def _count_inside(use: Use, names: Iterable[str], inside: dict[str, dict[str, int]]) -> None:
+        for queue in queue_ancestors(use.job.queue)[1:]:
+            for name in names:
+                inside[queue][name] += use.milli
+
+    def same_tenant(self, one: Job, other: Job) -> bool:
+        return queue_tenant(one.queue) == queue_tenant(other.queue)
+
+
+def _named(amounts: Dimensions | None) -> dict[str, int]:
+    return {name.lower(): milli for name, milli in (amounts or {}).items()}
+
+
+def _fits(milli: int, left: Mapping[str, int], names: Iterable[str]) -> bool:
+    return milli == 0 or all(left[name] >= milli for name in names)

@@ -1,0 +1,94 @@
+"""Who may be evicted for whom (scheduling §3), judged a second time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millpond.domain.queues import queue_ancestors
+from millpond.scheduling.check_world import World
+from millpond.scheduling.decisions import Evict, Rank, Violation
+from millpond.scheduling.snapshot import Job
+
+
+def evictions(world: World) -> Iterator[Violation]:
+    """Who may be evicted for whom (§3)."""
+    held = {hold.job: hold for hold in world.plan.hold}
+    for evict in world.plan.evict:
+        victim, claim = world.jobs[evict.job], world.jobs[evict.claimant]
+        hold = held.get(claim.id)
+        if hold is None or victim.id not in hold.victims:
+            text = f"{victim.id} is evicted for {claim.id}, which holds nothing in its place"
+            yield Violation("eviction-without-hold", text, (victim.id, claim.id))
+            continue
+        wrong = _eviction_wrong(world, evict, victim, claim)
+        if wrong:
+            text = f"{victim.id} may not be evicted for {claim.id}: {wrong}"
+            yield Violation("eviction-forbidden", text, (victim.id, claim.id))
+        elif not _eviction_helps(world, victim, claim):
+            text = f"{victim.id} is evicted for {claim.id}, which gains nothing by it"
+            yield Violation("eviction-needless", text, (victim.id, claim.id))
+
+
+def _eviction_wrong(world: World, evict: Evict, victim: Job, claim: Job) -> str:
+    if not victim.preemptible:
+        return "it is not preemptible"
+    same = victim.queue == claim.queue
+    if evict.why != ("preempt" if same else "reclaim"):
+        return f"{evict.why} is not the word for it"
+    if same and (victim.preemptible, -victim.priority) <= (claim.preemptible, -claim.priority):
+        return "it does not stand behind the claim in their leaf"
+    reasons = [_ranks_wrong(world, victim, claim, ranks) for ranks in _rank_views(world, claim)]
+    return reasons[0] if all(reasons) else ""
+
+
+def _rank_views(world: World, claim: Job) -> Iterator[dict[str, Rank]]:
+    """Ranks with the claim inserted: before the pass, and after everything else that it decided."""
+    mine = {evict.job for evict in world.plan.evict if evict.claimant == claim.id}
+    own_leaf = {job_id for job_id in mine if world.jobs[job_id].queue == claim.queue}
+    use = world.holds[claim.id]
+    before = [
+        other
+        for job_id, other in world.running.items()
+        if job_id not in own_leaf and (job_id in world.evicted or job_id not in world.leaving)
+    ]
+    old = [other for job_id, other in world.old_holds.items() if job_id != claim.id]
+    yield world.book.ranks([*before, *old], use)
+    kept = [
+        other for job_id, other in world.running.items() if job_id in mine - own_leaf or job_id not in world.leaving
+    ]
+    others = [other for job_id, other in world.holds.items() if job_id != claim.id]
+    yield world.book.ranks([*kept, *others, *world.starts.values()], use)
+
+
+def _ranks_wrong(world: World, victim: Job, claim: Job, ranks: dict[str, Rank]) -> str:
+    high = ranks[claim.id]
+    if victim.queue == claim.queue:
+        low = world.book.ranks(world.running.values())[victim.id]
+        return f"its rank {low.word} is above {high.word}" if low < high else ""
+    low = ranks[victim.id]
+    if low <= high:
+        return f"its rank {low.word} is not below {high.word}"
+    if low is Rank.GUARANTEED:
+        return "it is guaranteed"
+    if low is Rank.FAMILY and high is not Rank.GUARANTEED and not world.book.same_tenant(victim, claim):
+        return "a family job only leaves for its own tenant or a guaranteed claim"
+    if high < Rank.BORROWED_PROD:
+        return ""
+    now, settings = world.snapshot.now, world.snapshot.settings
+    started = victim.submitted if victim.started is None else victim.started
+    if now - started < settings.min_runtime:
+        return f"it has not yet run for {settings.min_runtime} seconds"
+    for past in world.snapshot.evictions:
+        pair = past.claimant == claim.queue and past.victim == victim.queue
+        if past.borrowed and pair and now - past.time < settings.cooldown:
+            return f"{claim.queue} evicted from {victim.queue} {now - past.time} seconds ago"
+    return ""
+
+
+def _eviction_helps(world: World, victim: Job, claim: Job) -> bool:
+    """The victim makes room on a node that the claim takes, or below a cap that both stand under."""
+    if {seat.node for seat in victim.seats} & {seat.node for seat in world.holds[claim.id].seats}:
+        return True
+    shared = set(queue_ancestors(victim.queue)) & set(queue_ancestors(claim.queue))
+    strict = any(not queue.lend for queue in world.snapshot.queues)
+    return strict or any(world.book.configs[queue].cap for queue in shared)

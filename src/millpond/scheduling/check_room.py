@@ -1,0 +1,101 @@
+"""Work conservation (scheduling §8): no job waits that the idle cards and every quota would let start."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from millpond.domain.amounts import CARD
+from millpond.domain.queues import Dequeue, queue_ancestors
+from millpond.domain.reasons import Code
+from millpond.scheduling.check_book import Use
+from millpond.scheduling.check_world import World, load_of
+from millpond.scheduling.decisions import Violation
+from millpond.scheduling.snapshot import Job, NodeState
+
+EXCUSES = frozenset(
+    {
+        Code.RESERVED_FOR, Code.PREEMPTING, Code.CARD_HOURS_EXHAUSTED, Code.BALANCE_HELD, Code.ENGINE_REFUSED,
+        Code.TOPOLOGY,
+    }
+)  # fmt: skip
+"""Reasons for which a job may wait although idle cards and its quotas would let it start."""
+
+
+def conservation(world: World) -> Iterator[Violation]:
+    """No job waits that fits the idle cards and every quota, unless something is reserved (§8)."""
+    if any(not queue.lend for queue in world.snapshot.queues):
+        return
+    book = world.book
+    occupied = [*world.running.values(), *world.starts.values(), *world.holds.values()]
+    room = _Room(world, load_of(occupied), occupied)
+    usage = book.usage(world.after)
+    for wait in world.plan.wait:
+        job = world.jobs[wait.job]
+        fifo = book.leaf(job).dequeue is Dequeue.FIFO
+        codes = {reason.code for reason in wait.reasons}
+        if job.blocked_by or job.id in world.holds or job.require or job.gpu.slice or codes & EXCUSES:
+            continue
+        if fifo and Code.BEHIND in codes:
+            continue
+        if any(_quota_allows(world, job, model, usage) for model in room.models(job)):
+            text = f"{job.id} waits although it fits the idle cards and its quotas"
+            yield Violation("work-conservation", text, (job.id,))
+
+
+def _quota_allows(world: World, job: Job, model: str, usage: dict[str, dict[str, int]]) -> bool:
+    book, milli = world.book, job.gpu.milli_min * job.nodes
+    if milli == 0:
+        return True
+    names = book.counts_in(model)
+    for queue in queue_ancestors(job.queue):
+        if any(usage[queue][name] + milli > book.cap(queue, name) for name in names):
+            return False
+    if job.preemptible:
+        return True
+    firm = [use for use in world.after if use.job.queue == job.queue and not use.job.preemptible]
+    used = book.usage(firm)[job.queue]
+    return all(used[name] + milli <= book.guarantee(job.queue)[name] for name in names)
+
+
+class _Room:
+    """What is idle after the plan, and which card models would take a job there."""
+
+    def __init__(self, world: World, load: dict[tuple[str, int], int], uses: Iterable[Use]) -> None:
+        self._nodes = [state for state in world.snapshot.nodes if not (state.cordoned or state.draining or state.lost)]
+        self._load = load
+        self._cpu: dict[str, int] = defaultdict(int)
+        self._memory: dict[str, int] = defaultdict(int)
+        for use in uses:
+            for seat in use.seats:
+                self._cpu[seat.node] += use.job.cpu
+                self._memory[seat.node] += use.job.memory
+        self._known: dict[tuple[object, ...], tuple[str, ...]] = {}
+
+    def models(self, job: Job) -> tuple[str, ...]:
+        """Models with enough nodes that each take one piece of the job now ("" for a job without cards)."""
+        key = (job.gpu, job.nodes, job.cpu, job.memory)
+        if key not in self._known:
+            count = Counter(
+                state.spec.cards.model if state.spec.cards and not job.gpu.none else ""
+                for state in self._nodes
+                if self._takes(job, state)
+            )
+            self._known[key] = tuple(sorted(model for model, nodes in count.items() if nodes >= job.nodes))
+        return self._known[key]
+
+    def _takes(self, job: Job, state: NodeState) -> bool:
+        spec, request = state.spec, job.gpu
+        if job.cpu and self._cpu[spec.name] + job.cpu > spec.cpu:
+            return False
+        if job.memory and self._memory[spec.name] + job.memory > spec.memory:
+            return False
+        if request.none:
+            return True
+        kind = spec.cards
+        if kind is None or not request.card_matches(kind.vendor, kind.model, kind.memory) or spec.taints:
+            return False
+        left = [CARD - self._load[spec.name, card] for card in range(kind.count) if card not in state.bad_cards]
+        if request.fraction:
+            return any(free >= request.milli for free in left)
+        return sum(free == CARD for free in left) * CARD >= request.milli_min
