@@ -34,7 +34,9 @@ class ProblemPosition(Schema):
 class Problem(Schema):
     """RFC 9457 problem document (`application/problem+json`)."""
 
-    type: str = Field(description="URN of the kind of problem, `urn:millpond:problem:<code in lower case>`.")
+    type: str = Field(
+        description="URN of the kind of problem, `urn:millpond:problem:<kind>`: invalid, refused, conflict …"
+    )
     title: str = Field(description="Short name of the kind of problem.")
     status: int = Field(description="HTTP status, repeated.")
     detail: str = Field(description="One sentence about this case.")

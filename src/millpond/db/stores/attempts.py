@@ -84,6 +84,15 @@ def attempt_list(tx: Tx, actor: Actor, job: str) -> tuple[AttemptRecord, ...]:
     return tuple(AttemptRecord(*row) for row in tx.execute(statement))
 
 
+def attempts_get(tx: Tx, actor: Actor, attempts: Collection[str]) -> dict[str, AttemptRecord]:
+    """Those of the ids that exist and that `actor` sees.  One query."""
+    visible = tenants_visible(actor, Action.JOB_READ)
+    statement = select(*ATTEMPT_COLUMNS).where(ATTEMPTS.c.id.in_(sorted(attempts)))
+    if visible is not None:
+        statement = statement.where(ATTEMPTS.c.tenant.in_(sorted(visible)))
+    return {record.id: record for record in (AttemptRecord(*row) for row in tx.execute(statement))}
+
+
 def attempts_unapplied(tx: Tx, actor: Actor, limit: int = 500) -> tuple[AttemptRecord, ...]:
     """Attempts of which the engine must yet be told, the oldest first.  System only.
 

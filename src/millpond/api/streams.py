@@ -1,0 +1,137 @@
+"""Server-sent events: the wire format, and the hub that wakes streams.
+
+One `JobFeed` thread serves every client: it hands changes to the hub with one call into the event loop, and the hub
+puts them before each subscription.  A subscription keeps only the latest state of each job, so a slow client costs a
+bounded amount of memory and then sees fewer steps, never wrong ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+from starlette.responses import StreamingResponse
+
+from millpond.services.feed import JobFeed
+from millpond.services.views import JobView
+
+HEARTBEAT_S = 15.0
+HEARTBEAT = b": alive\n\n"
+BACKLOG = 10_000
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+def event_bytes(name: str, data: object, event_id: str = "") -> bytes:
+    """One event on the wire; `data` is sent as one line of JSON."""
+    head = f"event: {name}\n" + (f"id: {event_id}\n" if event_id else "")
+    return f"{head}data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+
+
+def stream_response(chunks: AsyncIterator[bytes]) -> StreamingResponse:
+    return StreamingResponse(chunks, media_type="text/event-stream", headers=_HEADERS)
+
+
+class Subscription:
+    """What has changed for one stream since it last looked.  Lives in the event loop."""
+
+    def __init__(self, wants: Callable[[JobView], bool], leave: Callable[[Subscription], None]) -> None:
+        self._wants = wants
+        self._leave = leave
+        self._changed: dict[str, JobView] = {}
+        self._missed = False
+        self._other = False
+        self._wake = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave(self)
+
+    def put(self, views: tuple[JobView, ...] | None) -> None:
+        """Note changes; ``None``: some may have been missed."""
+        if views is None or len(self._changed) + len(views) > BACKLOG:
+            self._missed = True
+            self._changed.clear()
+            self._wake.set()
+            return
+        for view in views:
+            if self._wants(view):
+                self._changed.pop(view.job.id, None)
+                self._changed[view.job.id] = view
+                self._wake.set()
+            else:
+                self._other = True
+
+    def take(self) -> tuple[tuple[JobView, ...], bool, bool]:
+        """(changes in the order of the last change of each, whether some were missed, whether other jobs changed)."""
+        taken = (tuple(self._changed.values()), self._missed, self._other)
+        self._changed, self._missed, self._other = {}, False, False
+        self._wake.clear()
+        return taken
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for something of one's own; false when `timeout_s` has passed first."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class StreamHub:
+    """Fans the feed out to the subscriptions of one event loop."""
+
+    def __init__(self, feed: JobFeed) -> None:
+        self._feed = feed
+        self._subscriptions: set[Subscription] = set()
+        self._leave: Callable[[], None] | None = None
+        self.closing = asyncio.Event()
+
+    def open(self) -> None:
+        """Begin to listen; call it inside the running loop."""
+        loop = asyncio.get_running_loop()
+
+        def deliver(views: tuple[JobView, ...] | None) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._put, views)
+
+        self._leave = self._feed.subscribe(deliver)
+
+    def close(self) -> None:
+        """Stop listening and end every stream at its next wake-up."""
+        self.closing.set()
+        self._put(None)
+        if self._leave is not None:
+            self._leave()
+            self._leave = None
+
+    def subscribe(self, wants: Callable[[JobView], bool]) -> Subscription:
+        subscription = Subscription(wants, self._subscriptions.discard)
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def _put(self, views: tuple[JobView, ...] | None) -> None:
+        for subscription in tuple(self._subscriptions):
+            subscription.put(views)
+
+
+def offsets_parse(text: str) -> tuple[int, Mapping[int, int]]:
+    """(attempt number, offset by rank) of a log event's id; (0, {}) for anything else."""
+    number, _, rest = text.partition(":")
+    try:
+        pairs = [part.split("=") for part in rest.split(",") if part]
+        return int(number), {int(rank): int(offset) for rank, offset in pairs}
+    except ValueError:
+        return 0, {}
+
+
+def offsets_format(number: int, offsets: Mapping[int, int]) -> str:
+    """The id of a log event: where every rank's output stands after it."""
+    return f"{number}:" + ",".join(f"{rank}={offset}" for rank, offset in sorted(offsets.items()))

@@ -1,0 +1,218 @@
+"""Queues: the tree with its usage, and the pool view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from millpond.authz.actions import Action
+from millpond.authz.actors import Actor
+from millpond.authz.policy import authorize
+from millpond.domain.errors import NotFound
+from millpond.domain.jobs import JobState
+from millpond.domain.queues import QueueConfig
+from millpond.domain.reasons import Reason
+from millpond.domain.records import AttemptRecord, JobRecord
+from millpond.scheduling.decisions import Rank
+from millpond.scheduling.quota import FREE, Queue, Tree
+from millpond.scheduling.usage import Usage
+from millpond.services.deps import Services
+from millpond.services.planning import Pool, Sight, capacity, pool_read, sight_of, tree_of, usage_of
+from millpond.services.standing import Standing, standing_of
+
+Amounts = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """One queue with its limits in force and its usage, milli-cards.  ``configured``: it is in the quota document."""
+
+    config: QueueConfig
+    guarantee: Amounts
+    deserved: Amounts
+    cap: Amounts
+    used: Amounts
+    pending: int
+    running: int
+    waiting: int
+    configured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TreeView:
+    now: datetime
+    pool: Amounts
+    used: Amounts
+    simulated: bool
+    queues: tuple[QueueView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A waiting job.  ``job`` is ``None`` if the caller may not see it."""
+
+    job: JobRecord | None
+    milli: int
+    nodes: int
+    since: datetime
+    rank: Rank | None
+    position: int | None
+    pool_position: int
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A running job.  ``job`` and ``attempt`` are ``None`` if the caller may not see it."""
+
+    job: JobRecord | None
+    attempt: AttemptRecord | None
+    state: JobState
+    milli: int
+    nodes: int
+    since: datetime
+    rank: Rank | None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOverview:
+    now: datetime
+    pool: Amounts
+    used: Amounts
+    simulated: bool
+    running: tuple[Running, ...]
+    waiting: tuple[Waiting, ...]
+
+
+def queue_tree(deps: Services, actor: Actor) -> TreeView:
+    """Every queue that the actor may see, parents first, as it takes effect now."""
+    authorize(actor, Action.QUEUE_READ)
+    sight = sight_of(actor, Action.QUEUE_READ)
+    pool = pool_read(deps)
+    tree = tree_of(pool.world)
+    usage = usage_of(pool.world, tree)
+    given = {config.name for config in pool.world.queues}
+    counts = _counts(pool, tree)
+    names = sorted(name for name in tree.queues if name and sight.sees(name.partition("/")[0]))
+    views = tuple(
+        QueueView(
+            config=tree.queues[name].config,
+            guarantee=_promised(tree, tree.queues[name].guarantee),
+            deserved=_promised(tree, tree.queues[name].deserved),
+            cap={dim: milli for dim, milli in zip(tree.dims, tree.queues[name].cap, strict=True) if milli != FREE},
+            used=_used(tree, usage, tree.queues[name]),
+            pending=counts[name].pending,
+            running=counts[name].running,
+            waiting=counts[name].waiting,
+            configured=name in given,
+        )
+        for name in names
+    )
+    return TreeView(pool.now, _capacity(pool), _used(tree, usage, tree.root), pool.simulated, views)
+
+
+def pool_view(deps: Services, actor: Actor, leaf: str = "") -> PoolOverview:
+    """Who runs and who waits, in order; with `leaf` only its jobs.  `NotFound` for a leaf that the actor cannot see."""
+    authorize(actor, Action.QUEUE_READ)
+    sight = sight_of(actor)
+    pool = pool_read(deps)
+    tree = tree_of(pool.world)
+    if leaf and (leaf not in tree.queues or not sight.sees(leaf.partition("/")[0])):
+        raise NotFound(f"no queue {leaf[:200]!r}", code="NO_SUCH_QUEUE", hint="millpond quota lists them")
+    standing = standing_of(pool)
+    usage = usage_of(pool.world, tree)
+    return PoolOverview(
+        now=pool.now,
+        pool=_capacity(pool),
+        used=_used(tree, usage, tree.root),
+        simulated=pool.simulated,
+        running=tuple(_running(pool, standing, sight, leaf)),
+        waiting=tuple(_waiting(pool, standing, sight, leaf)),
+    )
+
+
+@dataclass(slots=True)
+class _Count:
+    pending: int = 0
+    running: int = 0
+    waiting: int = 0
+
+
+def _counts(pool: Pool, tree: Tree) -> dict[str, _Count]:
+    counts = {name: _Count() for name in tree.queues}
+    for job in pool.world.jobs:
+        leaf = tree.queues.get(job.queue)
+        for queue in leaf.path if leaf is not None else ():
+            if job.state is JobState.QUEUED:
+                counts[queue.name].waiting += 1
+                counts[queue.name].pending += job_milli(job)
+            else:
+                counts[queue.name].running += 1
+    return counts
+
+
+def job_milli(job: JobRecord) -> int:
+    """Milli-cards that a job asks for in all (its largest size; slices count when they are placed)."""
+    return job.spec.resources.gpu.milli * job.spec.nodes
+
+
+def _running(pool: Pool, standing: Standing, sight: Sight, leaf: str) -> list[Running]:
+    jobs = pool.jobs()
+    found: list[tuple[int, AttemptRecord, JobRecord]] = []
+    for attempt in pool.world.attempts:
+        job = jobs.get(attempt.job)
+        if job is not None and (not leaf or job.queue == leaf or job.queue.startswith(leaf + "/")):
+            rank = standing.ranks.get(job.id)
+            found.append((rank if rank is not None else len(Rank), attempt, job))
+    found.sort(key=lambda item: (item[0], item[1].planned_at, item[2].id))
+    return [
+        Running(
+            job=job if sight.sees(job.tenant) else None,
+            attempt=attempt if sight.sees(job.tenant) else None,
+            state=job.state,
+            milli=attempt.milli,
+            nodes=len(attempt.seats),
+            since=attempt.planned_at,
+            rank=standing.ranks.get(job.id),
+        )
+        for _, attempt, job in found
+    ]
+
+
+def _waiting(pool: Pool, standing: Standing, sight: Sight, leaf: str) -> list[Waiting]:
+    jobs = pool.jobs()
+    rows: list[Waiting] = []
+    for place, wait in enumerate(standing.waits, 1):
+        job = jobs.get(wait.job)
+        if job is None or (leaf and job.queue != leaf and not job.queue.startswith(leaf + "/")):
+            continue
+        seen = sight.sees(job.tenant)
+        rows.append(
+            Waiting(
+                job=job if seen else None,
+                milli=job_milli(job),
+                nodes=job.spec.nodes,
+                since=job.submitted_at,
+                rank=wait.rank,
+                position=wait.position if seen else None,
+                pool_position=place,
+                reason=sight.reason(wait.reasons[0], jobs) if wait.reasons and seen else None,
+            )
+        )
+    return rows
+
+
+def _capacity(pool: Pool) -> Amounts:
+    by_model = capacity(pool.world.nodes)
+    return {"cards": sum(by_model.values()), **by_model}
+
+
+def _promised(tree: Tree, vector: list[int]) -> Amounts:
+    """Dimensions with an amount, `cards` always."""
+    pairs = zip(tree.dims, vector, strict=True)
+    return {dim: milli for index, (dim, milli) in enumerate(pairs) if index == 0 or 0 < milli < FREE}
+
+
+def _used(tree: Tree, usage: Usage, queue: Queue) -> Amounts:
+    amounts = {dim: usage.used(queue, index) for index, dim in enumerate(tree.dims)}
+    return {dim: milli for dim, milli in amounts.items() if milli or dim == tree.dims[0]}
