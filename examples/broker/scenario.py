@@ -66,7 +66,8 @@ class Broker:
         document = yaml.safe_load((BROKER / "queues.yaml").read_text(encoding="utf-8"))
         result = self.client.queues.replace(document)
         self.day.pool = self.client.queues.tree()["pool"]["cards"]
-        self.board.say(f"trade, factor and nlp share {self.day.pool // 1000} cards: {len(result['changes'])} queues set")
+        changes = len(result["changes"])
+        self.board.say(f"trade, factor and nlp share {self.day.pool // 1000} cards ({changes} queues changed)")
 
     def night(self) -> None:
         """The pool is full: factor trains on 40 cards, nlp on the 24 that nobody needs."""
