@@ -1,0 +1,374 @@
+"""Who must leave for a claim (scheduling §3): candidates, and the set that costs least.
+
+The whole placement is tried before anybody is touched.  Ranks depend on who leaves, since a claim is ranked with its
+own leaf's victims taken out; so a set counts only if it holds when its members are really gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from millpond.scheduling.decisions import Rank
+from millpond.scheduling.fit import Ask, place, view_fits
+from millpond.scheduling.pool import View, view_with
+from millpond.scheduling.quota import Dims, Queue
+from millpond.scheduling.rank import Walk
+from millpond.scheduling.sets import EXACT, bits_of, minimal_sets, spare
+from millpond.scheduling.snapshot import Job, RunState, Seat
+from millpond.scheduling.state import State
+from millpond.scheduling.tasks import Kind, Task, behind
+from millpond.scheduling.usage import CapLack
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """The chosen victims and the whole placement that they make possible."""
+
+    rank: Rank
+    victims: tuple[Task, ...]
+    seats: tuple[Seat, ...]
+    cost: tuple[int, int, int, int, int]
+    key: tuple[tuple[int, ...], tuple[str, ...]]
+
+
+def eviction_find(state: State, job: Job, ask: Ask, *, caps: bool = True) -> Eviction | None:
+    """The cheapest way to make room for a claim, over the models that it may use; None when there is none.
+
+    ``caps`` false asks what would be possible if no cap stood in the way.
+    """
+    best: Eviction | None = None
+    for model in state.pool.models(job.gpu):
+        found = Attempt(state, job, ask, model, caps=caps).find()
+        if found is not None and (best is None or (found.cost, found.key) < (best.cost, best.key)):
+            best = found
+    return best
+
+
+@dataclass(slots=True)
+class _Node:
+    """One open room: what it offers once those who leave have left, and the candidates that sit there."""
+
+    view: View
+    seated: list[tuple[int, Seat, Job]]
+    options: list[int]
+
+
+class Attempt:
+    """One claim on one model."""
+
+    def __init__(self, state: State, job: Job, ask: Ask, model: str, *, caps: bool) -> None:
+        self.state, self.job, self.ask, self.model = state, job, ask, model
+        self.leaf = state.leaf(job)
+        self.dims: Dims = state.tree.dims_of(model)
+        self.claim = (self.leaf, ask.total, self.dims)
+        self.lacks: list[CapLack] = list(state.usage.cap_lacks(*self.claim)) if caps else []
+        self._walks: dict[frozenset[str], Walk] = {}
+        self.base = self._walk(_NOBODY)
+        self.tasks: list[Task] = []
+        self.ranks: list[Rank] = []
+        self.nodes: list[_Node] = []
+        self._enough: dict[int, bool] = {}
+
+    def find(self) -> Eviction | None:
+        candidates = self._candidates()
+        if not candidates and not self.state.leaving:
+            return None
+        views = self.state.soon(self.job, self.model)
+        tiers = sorted({rank for rank, _ in candidates}, reverse=True)
+        for tier in (None, *tiers):
+            chosen = [(rank, task) for rank, task in candidates if tier is not None and rank >= tier]
+            self._load(chosen, views)
+            if not self.enough((1 << len(self.tasks)) - 1):
+                continue
+            found = self._choose()
+            if found is not None:
+                return found
+        return None
+
+    # -- candidates
+
+    def _walk(self, without: frozenset[str]) -> Walk:
+        found = self._walks.get(without)
+        if found is None:
+            found = self._walks[without] = self.state.walk_with(self.claim, without)
+        return found
+
+    def _candidates(self) -> list[tuple[Rank, Task]]:
+        """Everybody who might leave for this claim, with the lowest rank that he may have."""
+        own = [task for task in self.state.leaf_tasks[self.leaf] if self._movable(task) and behind(task.job, self.job)]
+        last = self._walk(frozenset(task.id for task in own)) if own else self.base
+        claim = min(_claim(self.base), _claim(last))
+        found = [
+            (self.base.ranks[task.id], task)
+            for task in own
+            if self.base.ranks[task.id] >= claim and self._old(task, claim)
+        ]
+        if claim is Rank.OPPORTUNISTIC:
+            return found
+        for leaf, tasks in self.state.leaf_tasks.items():
+            if leaf is self.leaf or not tasks:
+                continue
+            same_tenant = leaf.tenant is self.leaf.tenant
+            walks = (self.base, last) if same_tenant else (self.state.walk(leaf.tenant),)
+            for task in tasks:
+                if self._movable(task):
+                    rank = max(walk.ranks[task.id] for walk in walks)
+                    if self._reclaimable(task, rank, claim):
+                        found.append((rank, task))
+        return found
+
+    def _movable(self, task: Task) -> bool:
+        """Running, or placed in this pass, or holding since before: not who leaves already or must not be stopped."""
+        if task.kind is Kind.HELD and task.id not in self.state.holds:
+            return False
+        return task.job.preemptible and task.counted and task.kind is not Kind.DRAINING and not task.overdue
+
+    def _reclaimable(self, task: Task, rank: Rank, claim: Rank) -> bool:
+        if rank <= claim or not self._old(task, claim):
+            return False
+        family_safe = rank is Rank.FAMILY and claim is not Rank.GUARANTEED
+        return not family_safe or task.leaf.tenant is self.leaf.tenant
+
+    def _old(self, task: Task, claim: Rank) -> bool:
+        """`min_runtime` and the cool-down protect from borrowed claims."""
+        if claim < Rank.BORROWED_PROD:
+            return True
+        if (self.leaf.name, task.leaf.name) in self.state.cooling:
+            return False
+        running = task.kind is Kind.RUNNING and task.job.state is RunState.RUNNING
+        return not running or self.state.now - task.admitted >= self.state.settings.min_runtime
+
+    # -- what is enough
+
+    def _load(self, chosen: list[tuple[Rank, Task]], views: list[View]) -> None:
+        """Number the candidates of a tier that can matter: those on rooms that they can free, or under a full cap."""
+        seated: dict[str, list[tuple[Task, Seat]]] = {}
+        for _, task in chosen:
+            for seat in task.seats:
+                seated.setdefault(seat.node, []).append((task, seat))
+        useful: set[str] = set()
+        rooms: list[tuple[View, list[tuple[Task, Seat]]]] = []
+        for view in views:
+            here = seated.get(view.room.name, [])
+            if not view_fits(view, self.ask):
+                if not view_fits(view_with(view, ((seat, task.job) for task, seat in here)), self.ask):
+                    continue
+                useful.update(task.id for task, _ in here)
+            rooms.append((view, here))
+        for lack in self.lacks:
+            useful.update(task.id for _, task in chosen if lack.queue in task.leaf.path and lack.dim in task.dims)
+        kept = sorted((task.id, rank, task) for rank, task in chosen if task.id in useful)
+        self.tasks = [task for _, _, task in kept]
+        self.ranks = [rank for _, rank, _ in kept]
+        index = {task.id: number for number, task in enumerate(self.tasks)}
+        self._enough = {}
+        self.nodes = [
+            _Node(view, [(index[task.id], seat, task.job) for task, seat in here if task.id in index], [])
+            for view, here in rooms
+        ]
+        for node in self.nodes:
+            node.options = [0] if view_fits(node.view, self.ask) else self._options(node)
+
+    def _options(self, node: _Node) -> list[int]:
+        """The smallest sets of candidates that make room on one node."""
+
+        def enough(mask: int) -> bool:
+            freed = ((seat, job) for number, seat, job in node.seated if mask >> number & 1)
+            return view_fits(view_with(node.view, freed), self.ask)
+
+        bits = [1 << number for number, _, _ in node.seated]
+        if len(bits) <= EXACT - 4:
+            return minimal_sets(bits, enough)
+        return _card_options(self, node, enough)
+
+    def enough(self, mask: int) -> bool:
+        """Whether the victims of `mask` make room for the whole claim, under every cap."""
+        known = self._enough.get(mask)
+        if known is None:
+            known = self._enough[mask] = self._caps_enough(mask) and self._rooms_enough(mask) and self._lent(mask)
+        return known
+
+    def _caps_enough(self, mask: int) -> bool:
+        for lack in self.lacks:
+            freed = sum(
+                task.milli
+                for number, task in enumerate(self.tasks)
+                if mask >> number & 1 and lack.queue in task.leaf.path and lack.dim in task.dims
+            )
+            if freed < lack.deficit:
+                return False
+        return True
+
+    def _rooms_enough(self, mask: int) -> bool:
+        ready = [node.view for node in self.nodes if any(option & ~mask == 0 for option in node.options)]
+        if len(ready) < self.ask.nodes:
+            return False
+        if not self.ask.require or self.ask.linked:
+            return True
+        return place(self._freed_views(mask), self.ask) is not None
+
+    def _lent(self, mask: int) -> bool:
+        victims = [task for number, task in enumerate(self.tasks) if mask >> number & 1]
+        returned: dict[Queue, int] = {}
+        for task in victims:
+            for queue in task.leaf.path:
+                returned[queue] = returned.get(queue, 0) + task.milli
+        free = sum(sum(free for free in view.free if free > 0) for view in self._freed_views(mask))
+        return self.state.lend_lack(self.leaf, self.ask.total, self.model, free, returned) == 0
+
+    def _freed_views(self, mask: int) -> Iterable[View]:
+        for node in self.nodes:
+            freed = [(seat, job) for number, seat, job in node.seated if mask >> number & 1]
+            yield view_with(node.view, freed) if freed else node.view
+
+    # -- the choice
+
+    def _choose(self) -> Eviction | None:
+        if len(self.tasks) <= EXACT:
+            masks = minimal_sets([1 << number for number in range(len(self.tasks))], self.enough)
+        else:
+            masks = _approach(self)
+        costs = sorted((cost, mask) for mask in masks if (cost := self._cost(mask)) is not None)
+        if not costs:
+            return None
+        least = costs[0][0]
+        return min((self._eviction(mask, cost) for cost, mask in costs if cost == least), key=lambda found: found.key)
+
+    def _own(self, mask: int) -> frozenset[str]:
+        return frozenset(
+            task.id for number, task in enumerate(self.tasks) if mask >> number & 1 and task.leaf is self.leaf
+        )
+
+    def _cost(self, mask: int) -> tuple[int, int, int, int, int] | None:
+        """(highest victim rank, inversions, lost work, milli-cards, victims); None when a rank does not allow it.
+
+        The rank is counted from below: 0 is the lowest, so that a smaller tuple is the better one.
+        """
+        walk = self._walk(self._own(mask))
+        claim = _claim(walk)
+        highest = Rank.OPPORTUNISTIC
+        lost = milli = count = 0
+        for number, task in enumerate(self.tasks):
+            if not mask >> number & 1:
+                continue
+            if task.leaf is self.leaf:
+                rank = self.ranks[number]
+                allowed = rank >= claim and self._old(task, claim)
+            else:
+                mine = walk if task.leaf.tenant is self.leaf.tenant else self.state.walk(task.leaf.tenant)
+                rank = mine.ranks[task.id]
+                allowed = self._reclaimable(task, rank, claim)
+            if not allowed:
+                return None
+            highest = min(highest, rank)
+            lost, milli, count = lost + task.lost, milli + task.milli, count + 1
+        return (Rank.OPPORTUNISTIC - highest, self.inversions(mask), lost, milli, count)
+
+    def inversions(self, mask: int) -> int:
+        """How many victims could be spared by evicting instead only lower-priority candidates of their leaf."""
+        return sum(1 for bit in bits_of(mask) if (lower := self.lower(bit)) and self.enough(mask & ~bit | lower))
+
+    def lower(self, bit: int) -> int:
+        """The candidates of the same leaf with a lower priority, as a mask."""
+        victim = self.tasks[bit.bit_length() - 1]
+        return sum(
+            1 << number
+            for number, task in enumerate(self.tasks)
+            if task.leaf is victim.leaf and task.job.priority < victim.job.priority
+        )
+
+    def _eviction(self, mask: int, cost: tuple[int, int, int, int, int]) -> Eviction:
+        seats = place(self._freed_views(mask), self.ask)
+        if seats is None:  # `enough` has said that it fits
+            raise AssertionError(f"{self.job.id} does not fit after its evictions")
+        victims = tuple(task for number, task in enumerate(self.tasks) if mask >> number & 1)
+        rooms = self.state.pool.by_name
+        key = (tuple(sorted(rooms[seat.node].index for seat in seats)), tuple(sorted(task.id for task in victims)))
+        return Eviction(_claim(self._walk(self._own(mask))), victims, seats, cost, key)
+
+
+def _claim(walk: Walk) -> Rank:
+    if walk.claim is None:
+        raise AssertionError("the claim was not in the walk")
+    return walk.claim
+
+
+def _dear(attempt: Attempt) -> Callable[[int], tuple[int, int, int]]:
+    """Sort key of a mask: how dear its members are (rank, lost work, milli-cards)."""
+
+    def key(mask: int) -> tuple[int, int, int]:
+        members = [bit.bit_length() - 1 for bit in bits_of(mask)]
+        highest = max((Rank.OPPORTUNISTIC - attempt.ranks[number] for number in members), default=0)
+        return (
+            highest,
+            sum(attempt.tasks[number].lost for number in members),
+            sum(attempt.tasks[number].milli for number in members),
+        )
+
+    return key
+
+
+def _card_options(attempt: Attempt, node: _Node, enough: Callable[[int], bool]) -> list[int]:
+    """Options of a crowded node: clear the cheapest cards one after the other, then spare whom one can."""
+    dear = _dear(attempt)
+    by_card: dict[int, int] = {}
+    for number, seat, _ in node.seated:
+        for card in seat.cards or (-1,):
+            by_card[card] = by_card.get(card, 0) | 1 << number
+    options: set[int] = set()
+    everybody = 0
+    for number, _, _ in node.seated:
+        everybody |= 1 << number
+    starts = [*by_card.values()] if attempt.ask.whole <= 1 else [0]
+    for start in starts:
+        mask = start
+        while not enough(mask):
+            left = [group & ~mask for group in by_card.values() if group & ~mask]
+            mask |= min(left, key=lambda group: (dear(group), group)) if left else everybody
+        order = sorted(bits_of(mask), key=lambda bit: (dear(bit), bit), reverse=True)
+        options.add(spare(mask, order, enough))
+    return sorted(options)
+
+
+def _approach(attempt: Attempt) -> list[int]:
+    """Good sets among many candidates: the cheapest rooms first, then exchanges while they help."""
+    dear = _dear(attempt)
+    everybody = (1 << len(attempt.tasks)) - 1
+    order = sorted(bits_of(everybody), key=lambda bit: (dear(bit), bit), reverse=True)
+
+    def grow(mask: int, banned: int) -> int | None:
+        while not attempt.enough(mask):
+            steps = [
+                option & ~mask
+                for node in attempt.nodes
+                if not any(option & ~mask == 0 for option in node.options)
+                for option in node.options
+                if not option & banned
+            ]
+            if not steps or attempt._rooms_enough(mask):
+                steps = [bit for bit in order if not bit & (mask | banned)]
+            if not steps:
+                return None
+            mask |= min(steps, key=lambda step: (dear(step), step))
+        return spare(mask, order, attempt.enough)
+
+    def cost(mask: int) -> tuple[int, int, int, int]:
+        rank, lost, milli = dear(mask)
+        return (rank, attempt.inversions(mask), lost, milli)
+
+    best = grow(0, 0)
+    if best is None:
+        best = spare(everybody, order, attempt.enough)
+    found = [best]
+    for _ in range(EXACT):
+        tries = [
+            other for bit in bits_of(best) for start in (0, best & ~bit) if (other := grow(start, bit)) is not None
+        ]
+        if not tries or cost(better := min(tries, key=lambda mask: (cost(mask), mask))) >= cost(best):
+            break
+        best = better
+        found.append(best)
+    return found

@@ -1,0 +1,188 @@
+"""Why a job waits: every limit that binds now, with the numbers that make it true (scheduling §7, design §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millpond.domain.amounts import memory_format, milli_format
+from millpond.domain.cards import CardRequest
+from millpond.domain.reasons import Code, Reason
+from millpond.scheduling.fit import Ask, cards_enough, place, rest_enough, view_fits
+from millpond.scheduling.pool import View
+from millpond.scheduling.quota import Dims, Queue
+from millpond.scheduling.snapshot import Job
+from millpond.scheduling.state import State
+from millpond.scheduling.tasks import Kind
+from millpond.scheduling.usage import CapLack
+
+_BLOCKED_TEXT = "not considered now"
+
+
+def blocked_reasons(job: Job) -> tuple[Reason, ...]:
+    """Reasons that the snapshot brings along: held, backoff, dependency, start time."""
+    return tuple(Reason(Code(code), text or _BLOCKED_TEXT) for code, text in sorted(job.blocked_by))
+
+
+def static_reason(state: State, job: Job, ask: Ask) -> Reason | None:
+    """Why no card of the configured pool would ever do, or only a closed node's (§6)."""
+    if job.gpu.slice:
+        return Reason(Code.NO_SUCH_CARD, f"slices (mig-{job.gpu.slice}) cannot be placed on this pool yet")
+    views = [room.empty() for rooms in state.pool.configured(job.gpu).values() for room in rooms]
+    if not views:
+        return Reason(Code.NO_SUCH_CARD, f"no node has {_kind(job.gpu)}", need=ask.total or None, have=0)
+    if _place_any(state, job, ask, configured=True):
+        return None if _place_any(state, job, ask, configured=False) else _closed(state, job, ask)
+    return _too_large(views, ask)
+
+
+def _place_any(state: State, job: Job, ask: Ask, *, configured: bool) -> bool:
+    groups = state.pool.configured(job.gpu) if configured else state.pool.models(job.gpu)
+    return any(place((room.empty() for room in rooms), ask) is not None for rooms in groups.values())
+
+
+def _closed(state: State, job: Job, ask: Ask) -> Reason:
+    names = [room.name for rooms in state.pool.configured(job.gpu).values() for room in rooms if not room.open]
+    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    return Reason(Code.CORDONED, f"only nodes that take no new jobs have room for it: {shown}", need=ask.total or None)
+
+
+def _too_large(views: list[View], ask: Ask) -> Reason:
+    fitting = [view for view in views if view_fits(view, ask)]
+    with_cards = [view for view in views if cards_enough(view, ask)]
+    if len(fitting) >= ask.nodes:
+        return Reason(Code.TOPOLOGY, f"no {ask.require} has {ask.nodes} such nodes", need=ask.nodes, have=len(fitting))
+    if not with_cards and ask.milli:
+        most = max(view.idle for view in views) * 1000 if ask.whole else max(view.largest for view in views)
+        text = f"it asks for {milli_format(ask.milli)} cards on a node, the largest has {milli_format(most)}"
+        return Reason(Code.TOO_LARGE, text, need=ask.milli, have=most)
+    if not fitting:
+        return Reason(Code.TOO_LARGE, "no node is large enough in CPU and memory", need=ask.cpu, have=_most(views))
+    need, have = ask.nodes, len(fitting)
+    return Reason(Code.TOO_LARGE, f"it asks for {need} nodes, only {have} would fit", need=need, have=have)
+
+
+def _most(views: list[View]) -> int:
+    return max(view.cpu for view in views)
+
+
+def cap_reasons(lacks: list[CapLack]) -> Iterator[Reason]:
+    """One reason a queue: its first dimension that is full."""
+    seen: set[Queue] = set()
+    for lack in lacks:
+        if lack.queue in seen:
+            continue
+        seen.add(lack.queue)
+        code = Code.QUEUE_CAP if lack.queue.klass is not None else Code.TENANT_CAP
+        text = (
+            f"{lack.queue.word} uses {milli_format(lack.have)} of at most {milli_format(lack.limit)} cards, "
+            f"this job needs {milli_format(lack.need)}"
+        )
+        yield Reason(code, text, need=lack.need, have=lack.have, limit=lack.limit, queue=lack.queue.name)
+
+
+def guarantee_reason(lack: CapLack) -> Reason:
+    text = (
+        f"a job that must not be stopped needs guaranteed cards: {lack.queue.word} guarantees "
+        f"{milli_format(lack.limit)}, {milli_format(lack.have)} are in use, this job needs {milli_format(lack.need)}"
+    )
+    return Reason(Code.NEEDS_GUARANTEE, text, need=lack.need, have=lack.have, limit=lack.limit, queue=lack.queue.name)
+
+
+def lend_reason(state: State, job: Job, dims: Dims, kept: int) -> Reason:
+    names = [queue.name for queue in state.usage.keepers(state.leaf(job), dims[-1])]
+    text = f"{milli_format(kept)} free cards are kept for {', '.join(names)}, which does not lend them"
+    return Reason(Code.RESERVED_FOR, text, need=job.gpu.milli_min * job.nodes, queue=names[0] if names else "")
+
+
+def preempting_reason(victims: tuple[str, ...], until: int, now: int) -> Reason:
+    who = ", ".join(victims) if victims else "jobs that are leaving"
+    text = f"cards are held for it; waits for {who} to leave, at the latest in {max(0, until - now)}s"
+    return Reason(Code.PREEMPTING, text, jobs=victims, until=until)
+
+
+def room_reasons(state: State, job: Job, ask: Ask) -> tuple[Reason, ...]:
+    """Why it does not fit on what is free now; empty if it does."""
+    groups = state.pool.models(job.gpu)
+    if any(place(state.views(job, model), ask) is not None for model in groups):
+        return ()
+    holders = _holders(state, job, ask)
+    if holders:
+        text = f"the cards it would take are kept for {', '.join(holders)}"
+        return (Reason(Code.RESERVED_FOR, text, need=ask.total or None, jobs=holders),)
+    views = [room.now for rooms in groups.values() for room in rooms]
+    return tuple(_short(views, ask))
+
+
+def _holders(state: State, job: Job, ask: Ask) -> tuple[str, ...]:
+    """Whose holds lie where the job would sit if nothing were kept for anybody and all who leave had left."""
+    for model in state.pool.models(job.gpu):
+        seats = place(state.soon(job, model, holds=False), ask)
+        if seats is None:
+            continue
+        wanted = {(seat.node, card) for seat in seats for card in (seat.cards or (-1,))}
+        return tuple(
+            task.id
+            for task in sorted(state.tasks.values(), key=lambda task: task.id)
+            if task.kind is Kind.HELD
+            and any((seat.node, card) in wanted for seat in task.seats for card in (*seat.cards, -1))
+        )
+    return ()
+
+
+def _short(views: list[View], ask: Ask) -> Iterator[Reason]:
+    with_cards = [view for view in views if cards_enough(view, ask)]
+    if len(with_cards) < ask.nodes:
+        yield _cards_short(views, ask, len(with_cards))
+        with_cards = views
+    pool = with_cards
+    cpus = sorted((view.cpu for view in pool), reverse=True)
+    memories = sorted((view.memory for view in pool), reverse=True)
+    found = False
+    if ask.cpu and (len(cpus) < ask.nodes or cpus[ask.nodes - 1] < ask.cpu):
+        found = True
+        have = max(cpus, default=0)
+        text = f"it needs {milli_format(ask.cpu)} CPUs on a node, {milli_format(have)} are free beside such cards"
+        yield Reason(Code.INSUFFICIENT_CPU, text, need=ask.cpu, have=max(have, 0))
+    if ask.memory and (len(memories) < ask.nodes or memories[ask.nodes - 1] < ask.memory):
+        found = True
+        have = max(memories, default=0)
+        text = f"it needs {memory_format(ask.memory)} of memory on a node, {memory_format(max(have, 0))} is free"
+        yield Reason(Code.INSUFFICIENT_MEMORY, text, need=ask.memory, have=max(have, 0))
+    if found or with_cards is views:
+        return
+    fitting = sum(1 for view in with_cards if rest_enough(view, ask))
+    if fitting >= ask.nodes:
+        yield Reason(Code.TOPOLOGY, f"not enough free nodes under one {ask.require}", need=ask.nodes, have=fitting)
+    else:
+        yield Reason(
+            Code.FRAGMENTED, "cards, CPU and memory are free, but not on the same nodes", need=ask.nodes, have=fitting
+        )
+
+
+def _cards_short(views: list[View], ask: Ask, fitting: int) -> Reason:
+    if ask.whole:
+        free = sum(view.idle for view in views) * 1000
+        best = max((view.idle for view in views), default=0) * 1000
+    else:
+        free = sum(sum(free for free in view.free if free > 0) for view in views)
+        best = max((max(view.largest, 0) for view in views), default=0)
+    if free < ask.total:
+        text = f"it needs {milli_format(ask.total)} cards, {milli_format(free)} are free"
+        return Reason(Code.INSUFFICIENT_CARDS, text, need=ask.total, have=free)
+    if ask.nodes > 1:
+        best = fitting * ask.milli
+    where = "on any one node" if ask.nodes == 1 else f"on nodes with {milli_format(ask.milli)} each"
+    text = f"{milli_format(free)} cards are free, but at most {milli_format(best)} {where}; it needs " + milli_format(
+        ask.total
+    )
+    return Reason(Code.FRAGMENTED, text, need=ask.total, have=best, free=free)
+
+
+def _kind(gpu: CardRequest) -> str:
+    words = [gpu.vendor, " or ".join(gpu.models), "cards"]
+    text = " ".join(word for word in words if word)
+    if gpu.memory_min:
+        text += f" with at least {memory_format(gpu.memory_min)}"
+    if gpu.memory_max is not None:
+        text += f" with at most {memory_format(gpu.memory_max)}"
+    return text

@@ -1,0 +1,232 @@
+"""The world during one planning pass: who runs, holds and leaves, what that takes, and how everybody ranks.
+
+`State` is built from a snapshot and then changed step by step as the plan grows; every change keeps usage, occupancy
+and ranks in agreement.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from operator import attrgetter
+
+from millpond.domain.jobs import QueueClass
+from millpond.domain.queues import CARDS, QueueConfig
+from millpond.scheduling.decisions import Rank
+from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, View, pool_size
+from millpond.scheduling.quota import Dims, Queue, tree_build
+from millpond.scheduling.rank import Claim, Walk, tenant_walk
+from millpond.scheduling.snapshot import Hold, Job, RunState, Seat, Settings, Snapshot
+from millpond.scheduling.tasks import Kind, Task, seats_milli
+from millpond.scheduling.usage import Usage
+
+_LAYER = {Kind.RUNNING: RUN, Kind.PLACED: RUN, Kind.DRAINING: LEAVE, Kind.HELD: HOLD}
+_KEY = attrgetter("key")
+
+
+class State:
+    """See the module.  ``version`` grows with every change, so that failures may be remembered until then."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.now = snapshot.now
+        self.settings = snapshot.settings
+        self.jobs = {job.id: job for job in sorted(snapshot.jobs, key=attrgetter("id"))}
+        self.pool = Pool(snapshot.nodes)
+        self.tree = tree_build(_queues(snapshot), pool_size(snapshot.nodes), strict=False)
+        self.usage = Usage(self.tree)
+        self.tasks: dict[str, Task] = {}
+        self.leaf_tasks: dict[Queue, list[Task]] = {leaf: [] for leaf in self.tree.leaves}
+        self.version = 0
+        self.leaving = 0
+        """Tasks that are expected to leave soon."""
+        self.cooling = {
+            (past.claimant, past.victim)
+            for past in snapshot.evictions
+            if past.borrowed and self.now - past.time < self.settings.cooldown
+        }
+        self.changed: set[Queue] = set()
+        """Tenants whose ranks or shares may have changed since somebody last looked."""
+        self._walks: dict[Queue, Walk] = {}
+        self.holds, self.dropped = self._holds(snapshot)
+        self._seat_all()
+
+    # -- building
+
+    def _holds(self, snapshot: Snapshot) -> tuple[dict[str, Hold], list[str]]:
+        """The holds that stand, with the victims that still leave; and the jobs whose holds have ended."""
+        standing: dict[str, Hold] = {}
+        dropped: list[str] = []
+        draining = [job for job in self.jobs.values() if job.state is RunState.DRAINING]
+        for hold in sorted(snapshot.holds, key=attrgetter("job")):
+            job = self.jobs.get(hold.job)
+            if job is None or not self.waiting(job) or self.now >= hold.until or not self._stands(job, hold):
+                dropped.append(hold.job)
+                continue
+            named = set(hold.victims)
+            victims = tuple(
+                leaver.id
+                for leaver in draining
+                if (leaver.id in named if named else _overlap(leaver.seats, hold.seats))
+            )
+            standing[hold.job] = replace(hold, victims=victims)
+        return standing, dropped
+
+    def waiting(self, job: Job) -> bool:
+        """Whether a job is the scheduler's to place now."""
+        return job.state is RunState.QUEUED and not job.blocked_by and job.submitted <= self.now
+
+    def _stands(self, job: Job, hold: Hold) -> bool:
+        rooms = {room.name for group in self.pool.models(job.gpu).values() for room in group}
+        return all(
+            seat.node in rooms and not self.pool.by_name[seat.node].broken.intersection(seat.cards)
+            for seat in hold.seats
+        )
+
+    def _seat_all(self) -> None:
+        spared = {victim for hold in self.holds.values() for victim in hold.victims}
+        for job in self.jobs.values():
+            if job.state is RunState.QUEUED:
+                continue
+            kind = Kind.RUNNING if job.state is RunState.RUNNING else Kind.DRAINING
+            task = self.task_make(job, job.seats, kind)
+            task.lost = lost_work(job, task.milli, self.now, self.settings)
+            task.counted = not (kind is Kind.DRAINING and job.id in spared)
+            task.until = job.until if job.until is not None else self.now + job.grace
+            if kind is Kind.DRAINING and task.until < self.now:
+                task.kind = Kind.RUNNING  # it should be gone and is not: nobody may count on its cards
+                task.overdue = True
+            self.add(task)
+        for name in list(self.holds):
+            hold = self.holds[name]
+            task = self.task_make(self.jobs[name], hold.seats, Kind.HELD)
+            if any(self.usage.cap_lacks(task.leaf, task.milli, task.dims)):
+                del self.holds[name]
+                self.dropped.append(name)
+                continue
+            task.victims, task.until = hold.victims, hold.until
+            self.add(task)
+
+    def task_make(self, job: Job, seats: tuple[Seat, ...], kind: Kind) -> Task:
+        """A task for a job on these seats, admitted when its attempt was, or now."""
+        admitted = job.started if kind in {Kind.RUNNING, Kind.DRAINING} and job.started is not None else self.now
+        dims = self.dims_at(seats)
+        return Task(job, self.leaf(job), kind, seats_milli(seats), dims, seats, admitted)
+
+    def dims_at(self, seats: tuple[Seat, ...]) -> Dims:
+        room = self.pool.by_name.get(seats[0].node) if seats else None
+        return self.tree.dims_of(room.kind.model) if room is not None else (0,)
+
+    def leaf(self, job: Job) -> Queue:
+        return self.tree.queues[job.queue]
+
+    # -- changing
+
+    def add(self, task: Task) -> None:
+        self.tasks[task.id] = task
+        insort(self.leaf_tasks[task.leaf], task, key=_KEY)
+        self.pool.put(task.job, task.seats, _LAYER[task.kind])
+        self._count(task, 1)
+        self._leaving(task, 1)
+
+    def remove(self, task: Task) -> None:
+        del self.tasks[task.id]
+        self.leaf_tasks[task.leaf].remove(task)
+        self.pool.put(task.job, task.seats, _LAYER[task.kind], -1)
+        self._count(task, -1)
+        self._leaving(task, -1)
+
+    def drain(self, task: Task, until: int) -> None:
+        """A running task begins to leave: it keeps its cards until then, but no longer counts as usage."""
+        self.pool.put(task.job, task.seats, _LAYER[task.kind], -1)
+        self._count(task, -1)
+        task.kind, task.until, task.counted = Kind.DRAINING, until, False
+        self.pool.put(task.job, task.seats, LEAVE)
+        self._leaving(task, 1)
+
+    def uncount(self, task: Task) -> None:
+        """A leaving task makes room for a hold, whose usage now counts in its place (§4)."""
+        self._count(task, -1)
+        task.counted = False
+
+    def _leaving(self, task: Task, sign: int) -> None:
+        if task.kind is Kind.DRAINING:
+            self.leaving += sign
+
+    def _count(self, task: Task, sign: int) -> None:
+        self.version += 1
+        self._walks.pop(task.leaf.tenant, None)
+        self.changed.add(task.leaf.tenant)
+        if task.counted:
+            self.usage.add(task.leaf, task.milli, task.dims, firm=not task.job.preemptible, sign=sign)
+
+    # -- asking
+
+    def walk(self, tenant: Queue) -> Walk:
+        """The ranks of a tenant's running jobs, as they stand."""
+        found = self._walks.get(tenant)
+        if found is None:
+            found = self._walks[tenant] = tenant_walk(tenant, self.leaf_tasks)
+        return found
+
+    def walk_with(self, claim: Claim, without: frozenset[str]) -> Walk:
+        """The ranks of the claim's tenant with the claim at the very end and `without` taken out."""
+        return tenant_walk(claim[0].tenant, self.leaf_tasks, without=without, claim=claim)
+
+    def claim_rank(self, leaf: Queue, milli: int, dims: Dims) -> Rank:
+        return self.walk(leaf.tenant).rank(leaf, milli, dims)
+
+    def views(self, job: Job, model: str) -> list[View]:
+        """What the open rooms of a model offer now."""
+        return [room.now for room in self.pool.models(job.gpu)[model]]
+
+    def soon(self, job: Job, model: str, *, holds: bool = True) -> list[View]:
+        """What they offer once everybody who leaves has left."""
+        return [room.soon(holds=holds) for room in self.pool.models(job.gpu)[model]]
+
+    def lend_lack(self, leaf: Queue, milli: int, model: str, free: int, returned: dict[Queue, int]) -> int:
+        """Milli-cards short of what queues that do not lend must keep free, after `milli` of `free` are taken."""
+        if not milli:
+            return 0
+        kept = self.usage.kept(leaf, self.tree.dims.index(model), returned)
+        return max(0, kept - (free - milli)) if kept else 0
+
+    def physically_free(self, task: Task) -> bool:
+        """Whether nobody else sits, running or leaving, where a held task is to start."""
+        for seat in task.seats:
+            room = self.pool.by_name[seat.node]
+            if any(room.cards[RUN][card] + room.cards[LEAVE][card] + seat.milli > 1000 for card in seat.cards):
+                return False
+            spec, job = room.state.spec, task.job
+            if job.cpu and room.cpu[RUN] + room.cpu[LEAVE] + job.cpu > spec.cpu:
+                return False
+            if job.memory and room.memory[RUN] + room.memory[LEAVE] + job.memory > spec.memory:
+                return False
+        return True
+
+
+def lost_work(job: Job, milli: int, now: int, settings: Settings) -> int:
+    """Milli-card-seconds that an eviction now would cost (§3)."""
+    if job.saves_on_signal:
+        seconds = job.grace
+    else:
+        saved = job.checkpointed if job.checkpointed is not None else job.started
+        seconds = now - saved if saved is not None else 0
+    return milli * min(max(seconds, 0), settings.lost_work_cap)
+
+
+def _overlap(a: Iterable[Seat], b: Iterable[Seat]) -> bool:
+    theirs: Mapping[str, set[int]] = {seat.node: set(seat.cards) for seat in b}
+    return any(seat.node in theirs and (theirs[seat.node].intersection(seat.cards) or not seat.cards) for seat in a)
+
+
+def _queues(snapshot: Snapshot) -> tuple[QueueConfig, ...]:
+    """The configured queues, and a closed leaf for every job whose queue is no longer configured."""
+    known = {config.name for config in snapshot.queues}
+    gone: dict[str, QueueConfig] = {}
+    for job in snapshot.jobs:
+        if job.queue not in known:
+            word = job.queue.rpartition("/")[2]
+            klass = QueueClass(word) if word in set(QueueClass) else QueueClass.BATCH
+            gone[job.queue] = QueueConfig(job.queue, klass, cap={CARDS: 0})
+    return (*snapshot.queues, *gone.values())

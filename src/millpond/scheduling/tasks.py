@@ -1,0 +1,63 @@
+"""A job in the scheduler's hands: who it is, what it takes, where it sits, how it stands in its leaf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from millpond.scheduling.quota import Dims, Queue
+from millpond.scheduling.snapshot import Job, Seat
+
+OrderKey = tuple[bool, int, int, str]
+
+
+class Kind(IntEnum):
+    """How a task occupies its seats."""
+
+    RUNNING = 0
+    DRAINING = 1
+    HELD = 2
+    """Holds cards for a claim whose victims are leaving."""
+    PLACED = 3
+    """Starts with this plan."""
+
+
+@dataclass(eq=False, slots=True)
+class Task:
+    """``milli`` is the whole job's; ``admitted`` orders it in its leaf; ``lost`` is what an eviction would cost."""
+
+    job: Job
+    leaf: Queue
+    kind: Kind
+    milli: int
+    dims: Dims
+    seats: tuple[Seat, ...]
+    admitted: int
+    lost: int = 0
+    counted: bool = True
+    victims: tuple[str, ...] = ()
+    until: int = 0
+    overdue: bool = False
+    key: OrderKey = field(default=(False, 0, 0, ""))
+
+    def __post_init__(self) -> None:
+        self.key = (self.job.preemptible, -self.job.priority, self.admitted, self.job.id)
+
+    @property
+    def id(self) -> str:
+        return self.job.id
+
+
+def seats_milli(seats: tuple[Seat, ...]) -> int:
+    """Milli-cards of a placement in all."""
+    return sum(seat.milli * len(seat.cards) for seat in seats)
+
+
+def claim_key(job: Job) -> tuple[int, int, str]:
+    """Leaf order of waiting jobs (§5): priority descending, submit time, id."""
+    return (-job.priority, job.submitted, job.id)
+
+
+def behind(victim: Job, claim: Job) -> bool:
+    """Whether `victim` stands behind `claim` in one leaf (§3): preemptible behind not, then lower priority."""
+    return (claim.preemptible, -claim.priority) < (victim.preemptible, -victim.priority)
