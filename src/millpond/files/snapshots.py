@@ -40,6 +40,7 @@ from millpond.scheduling.snapshot import (
     Settings,
     Snapshot,
 )
+from millpond.simulation.jobs import Work
 
 __all__ = ["SnapshotFile", "Work", "snapshot_load", "snapshot_write"]
 
@@ -48,14 +49,6 @@ T = TypeVar("T")
 TOP_KEYS = ("now", "settings", "nodes", "queues", "jobs", "holds", "evictions", "mix")
 HOLD_KEYS = ("for", "node", "cards", "milli", "slice", "slot", "until", "victims")
 DECADE = 10 * 365 * 86_400
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a job does in `simulate`: seconds of useful work (None: it never ends), and of leaving after a warning."""
-
-    duration: int | None = None
-    drain: int = 0
 
 
 @dataclass(frozen=True, slots=True)

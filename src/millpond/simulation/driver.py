@@ -1,0 +1,273 @@
+"""The virtual-time driver (scheduling §9): from one instant at which something happens to the next.
+
+At one instant ends come first, then checkpoints, arrivals, the planning pass.  A pass that makes somebody leave at once
+is followed by another at the same instant.  Nothing is planned while nothing changed: time alone changes a plan only
+where a rule names a duration (hold, cool-down, minimal run time), and those moments are instants too.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from millpond.domain.errors import MillpondError
+from millpond.scheduling.check import check
+from millpond.scheduling.decisions import Evict, HoldFor, Plan, Start, Wait, seats_json
+from millpond.scheduling.snapshot import Hold, Job, PastEviction, RunState, Snapshot
+from millpond.simulation.figures import Figures
+from millpond.simulation.jobs import SimulatedJob, Work
+
+MAX_PASSES_AT_ONCE = 1000
+"""More passes at one instant mean that the planner does not come to rest."""
+
+_END, _WAKE, _ARRIVAL = 0, 1, 2
+
+Planner = Callable[[Snapshot], Plan]
+
+
+class Unsettled(MillpondError):
+    """The planner kept changing its mind at one instant: a bug of the planner."""
+
+    code = "UNSETTLED"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened to `job` at ``time`` (seconds from the beginning)."""
+
+    time: int
+    kind: str
+    job: str
+    data: Mapping[str, object] = field(default_factory=dict)
+
+    def json(self) -> dict[str, object]:
+        return {"t": self.time, "event": self.kind, "job": self.job, **self.data}
+
+
+class Simulation:
+    """One run.  `events` may be read once; `summary` tells about the time up to the last event read."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        planner: Planner,
+        *,
+        arrivals: tuple[Job, ...] = (),
+        work: Mapping[str, Work] | None = None,
+        until: int = 86_400,
+    ) -> None:
+        self._base = snapshot
+        self._planner = planner
+        self._work = dict(work or {})
+        self._begin = self._time = snapshot.now
+        self._until = snapshot.now + until
+        self._jobs: dict[str, SimulatedJob] = {}
+        self._holds = {hold.job: hold for hold in snapshot.holds}
+        self._evictions = [*snapshot.evictions]
+        self._heap: list[tuple[int, int, int, str, int, str]] = []
+        self._count = 0
+        self._figures = Figures.of(snapshot)
+        self._arrivals = {job.id: job for job in arrivals}
+        for job in snapshot.jobs:
+            self._admit(job)
+        for job in arrivals:
+            self._push(job.submitted, _ARRIVAL, job.id, 0, "")
+        for hold in snapshot.holds:
+            self._push(hold.until, _WAKE, "", 0, "")
+
+    @property
+    def time(self) -> int:
+        """Seconds since the beginning."""
+        return self._time - self._begin
+
+    def events(self) -> Iterator[Event]:
+        """Everything that happens up to and including the last second."""
+        yield from self._passes()
+        while self._heap and self._heap[0][0] <= self._until:
+            self._advance(self._heap[0][0])
+            changed = False
+            for event in self._happen():
+                changed = changed or event is not None
+                if event is not None:
+                    yield event
+            if changed or self._queued():
+                yield from self._passes()
+        if any(simulated.job.state is not RunState.QUEUED for simulated in self._jobs.values()):
+            self._advance(self._until)
+
+    def summary(self) -> dict[str, object]:
+        running: Counter[str] = Counter()
+        waiting: Counter[str] = Counter()
+        for simulated in self._jobs.values():
+            (waiting if simulated.job.state is RunState.QUEUED else running)[simulated.job.queue] += 1
+        return self._figures.summary(self.time, running, waiting)
+
+    # -- time
+
+    def _advance(self, time: int) -> None:
+        seconds, self._time = time - self._time, time
+        if seconds > 0:
+            for simulated in self._jobs.values():
+                if simulated.job.state is not RunState.QUEUED:
+                    self._figures.queues[simulated.job.queue].used += simulated.milli * seconds
+
+    def _push(self, time: int, order: int, job: str, attempt: int, what: str) -> None:
+        self._count += 1
+        heapq.heappush(self._heap, (max(time, self._begin), order, self._count, job, attempt, what))
+
+    def _happen(self) -> Iterator[Event | None]:
+        """Take everything off the heap that is due: ends, wakes (None), arrivals."""
+        while self._heap and self._heap[0][0] <= self._time:
+            _, order, _, name, attempt, what = heapq.heappop(self._heap)
+            if order == _ARRIVAL:
+                yield self._arrive(self._arrivals[name])
+            elif order == _WAKE:
+                yield None
+            else:
+                simulated = self._jobs.get(name)
+                if simulated is not None and simulated.attempt == attempt:
+                    yield self._end(simulated, what)
+
+    def _event(self, kind: str, job: str, **data: object) -> Event:
+        return Event(self.time, kind, job, data)
+
+    # -- jobs
+
+    def _admit(self, job: Job) -> None:
+        simulated = SimulatedJob(job, self._work.get(job.id, Work()), waited_since=job.submitted)
+        self._jobs[job.id] = simulated
+        self._figures.queues[job.queue].arrived += 1
+        if job.state is RunState.QUEUED:
+            return
+        simulated.first_start = job.started
+        self._plan_end(simulated)
+        if job.state is RunState.DRAINING and job.until is not None:
+            simulated.warned = self._begin
+            self._push(min(job.until, self._begin + simulated.work.drain), _END, job.id, 0, "gone")
+
+    def _arrive(self, job: Job) -> Event:
+        self._admit(job)
+        return self._event("arrive", job.id, queue=job.queue)
+
+    def _plan_end(self, simulated: SimulatedJob) -> None:
+        end = simulated.end()
+        if end is not None:
+            self._push(end[0], _END, simulated.job.id, simulated.attempt, end[1])
+
+    def _end(self, simulated: SimulatedJob, why: str) -> Event:
+        """An attempt is over: for good, or (``gone``) back to the queue."""
+        job = simulated.job
+        figures = self._figures.queues[job.queue]
+        for name, hold in self._holds.items():
+            if job.id in hold.victims:
+                self._holds[name] = replace(hold, victims=tuple(v for v in hold.victims if v != job.id))
+        if why != "gone":
+            del self._jobs[job.id]
+            figures.ended += 1
+            return self._event("end", job.id, reason=why)
+        simulated.checkpoint(self._time)
+        lost = simulated.milli * simulated.requeue(self._time)
+        simulated.attempt += 1
+        figures.lost += lost
+        return self._event("requeue", job.id, lost_milli_seconds=lost, saved=simulated.saved)
+
+    # -- planning
+
+    def _queued(self) -> bool:
+        return any(simulated.job.state is RunState.QUEUED for simulated in self._jobs.values())
+
+    def _passes(self) -> Iterator[Event]:
+        for _ in range(MAX_PASSES_AT_ONCE):
+            yield from self._pass()
+            changed = [event for event in self._happen() if event is not None]
+            if not changed:
+                return
+            yield from changed
+        raise Unsettled(f"the plan does not come to rest at t={self.time}", hint="report this snapshot")
+
+    def _snapshot(self) -> Snapshot:
+        for simulated in self._jobs.values():
+            simulated.checkpoint(self._time)
+        return replace(
+            self._base,
+            now=self._time,
+            jobs=tuple(simulated.job for simulated in self._jobs.values()),
+            holds=tuple(self._holds.values()),
+            evictions=tuple(self._evictions),
+        )
+
+    def _pass(self) -> Iterator[Event]:
+        cooldown = self._base.settings.cooldown
+        self._evictions = [past for past in self._evictions if self._time - past.time < cooldown]
+        snapshot = self._snapshot()
+        plan = self._planner(snapshot)
+        self._figures.passes += 1
+        for violation in check(snapshot, plan):
+            subjects = list(violation.subjects)
+            yield self._event("violation", subjects[0] if subjects else "", rule=violation.rule, text=violation.text)
+        for name in plan.drop_holds:
+            if self._holds.pop(name, None) is not None:
+                yield self._event("lapse", name)
+        for evict in plan.evict:
+            yield self._evict(evict)
+        for hold in plan.hold:
+            event = self._hold(hold)
+            if event is not None:
+                yield event
+        for start in plan.start:
+            yield self._start(start)
+        for wait in plan.wait:
+            event = self._wait(wait)
+            if event is not None:
+                yield event
+
+    def _evict(self, evict: Evict) -> Event:
+        simulated = self._jobs[evict.job]
+        claimant = self._jobs[evict.claimant].job.queue
+        self._evictions.append(PastEviction(claimant, simulated.job.queue, self._time, evict.borrowed))
+        if evict.borrowed:
+            self._push(self._time + self._base.settings.cooldown, _WAKE, "", 0, "")
+        gone = simulated.warn(self._time, evict.deadline)
+        self._push(gone, _END, evict.job, simulated.attempt, "gone")
+        self._figures.queues[simulated.job.queue].evicted += 1
+        return self._event("evict", evict.job, **{"for": evict.claimant}, why=evict.why, lost_milli_seconds=evict.lost)
+
+    def _hold(self, hold: HoldFor) -> Event | None:
+        before = self._holds.get(hold.job)
+        self._holds[hold.job] = Hold(hold.job, hold.seats, hold.until, hold.victims)
+        if before is not None and (before.seats, before.until) == (hold.seats, hold.until):
+            return None
+        self._push(hold.until, _WAKE, "", 0, "")
+        return self._event(
+            "hold",
+            hold.job,
+            rank=hold.rank.word,
+            placement=seats_json(hold.seats),
+            until=hold.until - self._begin,
+            victims=list(hold.victims),
+        )
+
+    def _start(self, start: Start) -> Event:
+        self._holds.pop(start.job, None)
+        simulated = self._jobs[start.job]
+        figures = self._figures.queues[simulated.job.queue]
+        if simulated.first_start is None:
+            figures.waits.append(self._time - simulated.job.submitted)
+        figures.started += 1
+        simulated.start(self._time, start.seats)
+        self._plan_end(simulated)
+        if self._base.settings.min_runtime:
+            self._push(self._time + self._base.settings.min_runtime, _WAKE, "", 0, "")
+        resumed: dict[str, object] = {"resumed_from": simulated.saved} if simulated.saved else {}
+        return self._event("start", start.job, rank=start.rank.word, placement=seats_json(start.seats), **resumed)
+
+    def _wait(self, wait: Wait) -> Event | None:
+        """Told when the reasons change, not at every pass."""
+        simulated = self._jobs[wait.job]
+        codes = tuple(reason.code.value for reason in wait.reasons)
+        if codes == simulated.codes:
+            return None
+        simulated.codes = codes
+        return self._event("wait", wait.job, codes=list(codes), position=wait.position)

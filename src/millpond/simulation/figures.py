@@ -1,0 +1,69 @@
+"""What a simulation adds up: card-time, waits and lost work, of the pool and of every leaf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from millpond.scheduling.snapshot import Snapshot
+
+
+@dataclass(slots=True)
+class QueueFigures:
+    """``used`` and ``lost`` in milli-card-seconds; ``waits`` in seconds from submission to the first start."""
+
+    arrived: int = 0
+    started: int = 0
+    ended: int = 0
+    evicted: int = 0
+    used: int = 0
+    lost: int = 0
+    waits: list[int] = field(default_factory=list)
+
+    def json(self, running: int, waiting: int) -> dict[str, object]:
+        waits = sorted(self.waits)
+        return {
+            "arrived": self.arrived,
+            "started": self.started,
+            "ended": self.ended,
+            "evicted": self.evicted,
+            "running": running,
+            "waiting": waiting,
+            "card_seconds": self.used // 1000,
+            "lost_milli_seconds": self.lost,
+            "wait_seconds": {
+                "mean": sum(waits) // len(waits) if waits else 0,
+                "p50": waits[(len(waits) - 1) // 2] if waits else 0,
+                "max": waits[-1] if waits else 0,
+            },
+        }
+
+
+@dataclass(slots=True)
+class Figures:
+    """``pool`` is the milli-cards of every configured card."""
+
+    pool: int
+    queues: dict[str, QueueFigures]
+    passes: int = 0
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Figures:
+        cards = sum(state.spec.cards.count for state in snapshot.nodes if state.spec.cards)
+        return cls(cards * 1000, {queue.name: QueueFigures() for queue in snapshot.queues if queue.leaf})
+
+    def summary(self, elapsed: int, running: dict[str, int], waiting: dict[str, int]) -> dict[str, object]:
+        """``utilisation``: used of available card-time, to four places."""
+        used = sum(figures.used for figures in self.queues.values())
+        available = self.pool * elapsed
+        return {
+            "elapsed": elapsed,
+            "passes": self.passes,
+            "utilisation": used * 10_000 // available / 10_000 if available else 0.0,
+            "card_seconds": used // 1000,
+            "evictions": sum(figures.evicted for figures in self.queues.values()),
+            "lost_milli_seconds": sum(figures.lost for figures in self.queues.values()),
+            "queues": {
+                name: figures.json(running.get(name, 0), waiting.get(name, 0))
+                for name, figures in sorted(self.queues.items())
+            },
+        }
