@@ -37,12 +37,18 @@ class Projects(Group):
 
 
 class Members(Group):
+    """Roles of users in a tenant or, with an empty tenant, on the whole platform."""
+
     def list(self, tenant: str) -> Iterator[Member]:
-        return self._transport.pages(path_join("tenants", tenant, "members"))
+        return self._transport.pages(_members(tenant))
 
     def put(self, tenant: str, user: str, role: str) -> Member:
-        path = path_join("tenants", tenant, "members", user)
+        path = _members(tenant, user)
         return cast("Member", self._transport.send("PUT", path, body={"role": role}))
 
     def delete(self, tenant: str, user: str) -> None:
-        self._transport.send("DELETE", path_join("tenants", tenant, "members", user))
+        self._transport.send("DELETE", _members(tenant, user))
+
+
+def _members(tenant: str, *user: str) -> str:
+    return path_join("tenants", tenant, "members", *user) if tenant else path_join("members", *user)

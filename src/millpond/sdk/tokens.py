@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from millpond.sdk.answers import Token, TokenCreated
-from millpond.sdk.group import Group, key_make, path_join
+from millpond.sdk.group import Group, path_join
 
 
 class Tokens(Group):
@@ -18,7 +18,7 @@ class Tokens(Group):
     ) -> TokenCreated:
         """A token for `user` (empty: yourself).  `expires_at` is ISO 8601 with a zone."""
         body = {"user": user, "label": label, "scopes": list(scopes), "expires_at": expires_at}
-        return cast("TokenCreated", self._transport.send("POST", path_join("tokens"), body=body, key=key_make()))
+        return cast("TokenCreated", self._transport.send("POST", path_join("tokens"), body=body))
 
     def revoke(self, token: str) -> None:
         self._transport.send("DELETE", path_join("tokens", token))
