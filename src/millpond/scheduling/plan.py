@@ -154,8 +154,10 @@ class Pass:
         return seats
 
     def _lend_lack(self, job: Job, ask: Ask, model: str) -> int:
-        free = sum(sum(free for free in view.free if free > 0) for view in self.state.views(job, model))
-        return self.state.lend_lack(self.state.leaf(job), ask.total, model, free, {})
+        return self.state.lend_lack(self.state.leaf(job), ask.total, model, lambda: self._free(job, model), {})
+
+    def _free(self, job: Job, model: str) -> int:
+        return sum(sum(free for free in view.free if free > 0) for view in self.state.views(job, model))
 
     def _rivals(self, ready: list[Job]) -> dict[str, int]:
         """How many waiting jobs can use only this model (S23)."""
@@ -303,8 +305,7 @@ class Pass:
         if rooms and not (reasons and eviction_find(state, job, ask, caps=False)):
             reasons.extend(rooms)
         elif not rooms and all(self._lend_lack(job, ask, model) for model in models):
-            kept = state.usage.kept(leaf, state.tree.dims.index(models[0]))
-            reasons.append(lend_reason(state, job, dims, kept))
+            reasons.append(lend_reason(state, job, ask, models[0], self._free(job, models[0])))
         return tuple(reasons)
 
     def _wait_list(self, waits: dict[str, tuple[Reason, ...]]) -> tuple[Wait, ...]:

@@ -216,7 +216,10 @@ class Attempt:
         for task in victims:
             for queue in task.leaf.path:
                 returned[queue] = returned.get(queue, 0) + task.milli
-        free = sum(sum(free for free in view.free if free > 0) for view in self._freed_views(mask))
+
+        def free() -> int:
+            return sum(sum(free for free in view.free if free > 0) for view in self._freed_views(mask))
+
         return self.state.lend_lack(self.leaf, self.ask.total, self.model, free, returned) == 0
 
     def _freed_views(self, mask: int) -> Iterable[View]:

@@ -9,7 +9,7 @@ from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.fit import Ask, cards_enough, place, rest_enough, view_fits
 from millpond.scheduling.pool import View
-from millpond.scheduling.quota import Dims, Queue
+from millpond.scheduling.quota import Queue
 from millpond.scheduling.snapshot import Job
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind
@@ -88,10 +88,17 @@ def guarantee_reason(lack: CapLack) -> Reason:
     return Reason(Code.NEEDS_GUARANTEE, text, need=lack.need, have=lack.have, limit=lack.limit, queue=lack.queue.name)
 
 
-def lend_reason(state: State, job: Job, dims: Dims, kept: int) -> Reason:
-    names = [queue.name for queue in state.usage.keepers(state.leaf(job), dims[-1])]
-    text = f"{milli_format(kept)} free cards are kept for {', '.join(names)}, which does not lend them"
-    return Reason(Code.RESERVED_FOR, text, need=job.gpu.milli_min * job.nodes, queue=names[0] if names else "")
+def lend_reason(state: State, job: Job, ask: Ask, model: str, free: int) -> Reason:
+    """Free cards that queues which do not lend keep for themselves."""
+    leaf, dim = state.leaf(job), state.tree.dims.index(model)
+    kept = state.usage.kept(leaf, dim)
+    names = [queue.name for queue in state.usage.keepers(leaf, dim)]
+    text = (
+        f"{milli_format(free)} cards are free, of which {milli_format(kept)} are kept for {', '.join(names)}, "
+        f"which does not lend them; it needs {milli_format(ask.total)}"
+    )
+    have = max(0, free - kept)
+    return Reason(Code.INSUFFICIENT_CARDS, text, need=ask.total, have=have, queue=names[0] if names else "")
 
 
 def preempting_reason(victims: tuple[str, ...], until: int, now: int) -> Reason:

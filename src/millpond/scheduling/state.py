@@ -7,7 +7,7 @@ and ranks in agreement.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from operator import attrgetter
 
@@ -184,12 +184,14 @@ class State:
         """What they offer once everybody who leaves has left."""
         return [room.soon(holds=holds) for room in self.pool.models(job.gpu)[model]]
 
-    def lend_lack(self, leaf: Queue, milli: int, model: str, free: int, returned: dict[Queue, int]) -> int:
+    def lend_lack(
+        self, leaf: Queue, milli: int, model: str, free: Callable[[], int], returned: dict[Queue, int]
+    ) -> int:
         """Milli-cards short of what queues that do not lend must keep free, after `milli` of `free` are taken."""
         if not milli:
             return 0
         kept = self.usage.kept(leaf, self.tree.dims.index(model), returned)
-        return max(0, kept - (free - milli)) if kept else 0
+        return max(0, kept - (free() - milli)) if kept else 0
 
     def physically_free(self, task: Task) -> bool:
         """Whether nobody else sits, running or leaving, where a held task is to start."""
