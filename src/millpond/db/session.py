@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import quote, urlsplit
 
 import psycopg
-from psycopg import conninfo
 from sqlalchemy import Connection, Engine, bindparam, create_engine, event, exc, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import Text
@@ -56,7 +56,7 @@ def url_for_libpq(url: str) -> str:
 
 def url_database(url: str, database: str) -> str:
     """The same server and user, another database."""
-    return conninfo.make_conninfo(url_for_libpq(url), dbname=database)
+    return urlsplit(url_for_libpq(url))._replace(path=f"/{quote(database, safe='')}").geturl()
 
 
 class Database:

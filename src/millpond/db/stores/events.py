@@ -1,8 +1,7 @@
 """The event log: append, read, verify.
 
 Each source has a hash chain of its own: an event's hash is SHA-256 over the canonical JSON of its fields and the hash
-before it.  The chain's head is a locked row, so appends of one source happen one after the other: append last in a
-transaction.
+before it.  Appends happen one after the other until their transactions end, so append last in a transaction.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from millpond.authz.actions import Action
@@ -22,6 +21,7 @@ from millpond.authz.policy import authorize, tenants_visible
 from millpond.db.session import Tx
 from millpond.db.stores.rows import columns_of, fields_of, limit_check
 from millpond.db.tables.events import EVENT_HEADS, EVENTS
+from millpond.domain.errors import InvalidInput, Unavailable
 from millpond.domain.records import EventRecord, Page
 
 _COLUMNS = columns_of(EVENTS, EventRecord)
@@ -49,12 +49,9 @@ def events_append(tx: Tx, source: str, events: Sequence[NewEvent]) -> None:
     """
     if not events:
         return
-    statement = select(EVENT_HEADS.c.sequence, EVENT_HEADS.c.hash).where(EVENT_HEADS.c.source == source)
-    head = tx.execute(statement.with_for_update()).one_or_none()
-    if head is None:
-        tx.execute(upsert(EVENT_HEADS).values(source=source, sequence=0, hash="").on_conflict_do_nothing())
-        head = tx.execute(statement.with_for_update()).one()
-    sequence, previous = head
+    if not source:
+        raise InvalidInput("a source of events has a name")
+    sequence, previous = _head_lock(tx, source)
     rows: list[dict[str, object]] = []
     for event in events:
         sequence += 1
@@ -76,13 +73,23 @@ def events_append(tx: Tx, source: str, events: Sequence[NewEvent]) -> None:
     tx.execute(update(EVENT_HEADS).where(EVENT_HEADS.c.source == source).values(sequence=sequence, hash=previous))
 
 
+def _head_lock(tx: Tx, source: str) -> tuple[int, str]:
+    """Lock the whole log for appending, and read the head of `source`."""
+    for _ in range(2):
+        rows = {row.source: row for row in tx.execute(_HEADS, {"sources": ["", source]})}
+        if len(rows) == 2:
+            return int(rows[source].sequence), str(rows[source].hash)
+        heads = [{"source": name, "sequence": 0, "hash": ""} for name in ("", source)]
+        tx.execute(upsert(EVENT_HEADS).on_conflict_do_nothing(), heads)
+    raise Unavailable("the heads of the event log cannot be locked")
+
+
 def event_list(
     tx: Tx, actor: Actor, after: int = 0, limit: int = 100, tenant: str = "", job: str = ""
 ) -> Page[EventRecord]:
     """Events after a sequence number, the oldest first; of one tenant or job if named.  ``next`` is the last sequence.
 
-    A job's events go with the right to read the job; all others need ``event.read``.  The whole log is shown only up
-    to the oldest transaction still open, so that a reader who goes on from ``next`` misses nothing.
+    A job's events go with the right to read the job; all others need ``event.read``.
     """
     limit_check(limit)
     action = Action.JOB_READ if job else Action.EVENT_READ
@@ -95,8 +102,6 @@ def event_list(
         statement = statement.where(EVENTS.c.tenant.in_(sorted(visible)))
     if job:
         statement = statement.where(EVENTS.c.job == job)
-    else:
-        statement = statement.where(text("events.xid < pg_snapshot_xmin(pg_current_snapshot())"))
     rows = tx.execute(statement.order_by(EVENTS.c.sequence).limit(limit + 1)).all()
     records = tuple(EventRecord(*row) for row in rows)
     if len(records) <= limit:
@@ -113,7 +118,7 @@ def chain_verify(tx: Tx, actor: Actor) -> list[str]:
     heads = {
         source: (int(sequence), digest)
         for source, sequence, digest in tx.execute(
-            select(EVENT_HEADS.c.source, EVENT_HEADS.c.sequence, EVENT_HEADS.c.hash)
+            select(EVENT_HEADS.c.source, EVENT_HEADS.c.sequence, EVENT_HEADS.c.hash).where(EVENT_HEADS.c.source != "")
         )
     }
     problems: list[str] = []
@@ -169,3 +174,11 @@ def _plain(value: object, kind: str) -> object:
     if isinstance(value, list | tuple):
         return [_plain(item, kind) for item in value]
     raise ValueError(f"event {kind}: {type(value).__name__} is not allowed in data")
+
+
+_HEADS = (
+    select(EVENT_HEADS.c.source, EVENT_HEADS.c.sequence, EVENT_HEADS.c.hash)
+    .where(EVENT_HEADS.c.source.in_(bindparam("sources", expanding=True)))
+    .order_by(EVENT_HEADS.c.source)
+    .with_for_update()
+)

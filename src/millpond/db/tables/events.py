@@ -1,26 +1,15 @@
 """The event log: append-only (a trigger refuses the rest), one hash chain per source.
 
-``xid`` is the writing transaction: a reader of the whole log takes only events whose transaction is older than every
-one still open, so that its cursor never passes an event that commits late.
+Appends of all sources happen one after the other, under the lock of the head row named by the empty string, so that
+``sequence`` is the order of commits: a reader who goes on from the last sequence it saw misses nothing.
 """
 
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, Identity, Index, Table, Text, text
-from sqlalchemy.types import UserDefinedType
 
 from millpond.db.tables.metadata import METADATA
 from millpond.db.types import Json, Moment
-
-
-class TransactionId(UserDefinedType[int]):
-    """PostgreSQL's 64-bit transaction id."""
-
-    cache_ok = True
-
-    def get_col_spec(self, **_: object) -> str:
-        return "xid8"
-
 
 EVENTS = Table(
     "events",
@@ -37,7 +26,6 @@ EVENTS = Table(
     Column("data", Json(), nullable=False),
     Column("previous", Text, nullable=False),
     Column("hash", Text, nullable=False),
-    Column("xid", TransactionId, nullable=False, server_default=text("pg_current_xact_id()")),
     CheckConstraint("source_sequence >= 1", name="source_sequence"),
     CheckConstraint("hash ~ '^[0-9a-f]{64}$'", name="hash"),
     Index("uq_events_source_sequence", "source", "source_sequence", unique=True),

@@ -31,7 +31,7 @@ TENANTS = Table(
     METADATA,
     Column("name", Text, primary_key=True),
     Column("title", Text, nullable=False, server_default=""),
-    Column("uid", BigInteger, nullable=False, unique=True, server_default=TENANT_UID.next_value()),
+    Column("uid", BigInteger, nullable=False, unique=True, server_default=text("nextval('tenant_uid')")),
     Column("created_at", Moment, nullable=False, server_default=text("now()")),
     Column("deleted_at", Moment),
     CheckConstraint("name ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'", name="name"),
