@@ -84,15 +84,14 @@ class Simulation:
 
     def events(self) -> Iterator[Event]:
         """Everything that happens up to and including the last second."""
-        yield from self._passes()
+        if self._queued():
+            yield from self._passes()
         while self._heap and self._heap[0][0] <= self._until:
             self._advance(self._heap[0][0])
-            changed = False
             for event in self._happen():
-                changed = changed or event is not None
                 if event is not None:
                     yield event
-            if changed or self._queued():
+            if self._queued():
                 yield from self._passes()
         if any(simulated.job.state is not RunState.QUEUED for simulated in self._jobs.values()):
             self._advance(self._until)
@@ -145,7 +144,7 @@ class Simulation:
         self._plan_end(simulated)
         if job.state is RunState.DRAINING and job.until is not None:
             simulated.warned = self._begin
-            self._push(min(job.until, self._begin + simulated.work.drain), _END, job.id, 0, "gone")
+            self._push(job.until, _END, job.id, 0, "gone")
 
     def _arrive(self, job: Job) -> Event:
         self._admit(job)
@@ -171,7 +170,13 @@ class Simulation:
         lost = simulated.milli * simulated.requeue(self._time)
         simulated.attempt += 1
         figures.lost += lost
-        return self._event("requeue", job.id, lost_milli_seconds=lost, saved=simulated.saved)
+        return self._event(
+            "requeue",
+            job.id,
+            lost_milli_seconds=lost,
+            saved=simulated.saved,
+            submitted=job.submitted - self._begin,
+        )
 
     # -- planning
 
@@ -207,8 +212,9 @@ class Simulation:
         for violation in check(snapshot, plan):
             subjects = list(violation.subjects)
             yield self._event("violation", subjects[0] if subjects else "", rule=violation.rule, text=violation.text)
+        bound = {start.job for start in plan.start} | {hold.job for hold in plan.hold}
         for name in plan.drop_holds:
-            if self._holds.pop(name, None) is not None:
+            if self._holds.pop(name, None) is not None and name not in bound:
                 yield self._event("lapse", name)
         for evict in plan.evict:
             yield self._evict(evict)

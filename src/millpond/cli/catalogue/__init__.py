@@ -5,6 +5,7 @@ from __future__ import annotations
 from millpond.cli.catalogue.helps import HELPS
 from millpond.cli.catalogue.machine import MACHINE
 from millpond.cli.catalogue.messages import MESSAGES
+from millpond.cli.catalogue.offline import OFFLINE
 from millpond.cli.catalogue.options import OPTIONS
 from millpond.cli.catalogue.reasons import ADVICE, REASONS
 from millpond.cli.catalogue.words import FIELDS, HEADS, WORDS
@@ -18,5 +19,6 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     **REASONS,
     **ADVICE,
     **MESSAGES,
+    **OFFLINE,
     **MACHINE,
 }

@@ -1,0 +1,1 @@
+"""Commands that need no server: the pure core on a file (scheduling §9)."""
