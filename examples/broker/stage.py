@@ -62,8 +62,8 @@ def _environ(state_dir: Path, pool: str) -> dict[str, str]:
         "MILLPOND_STATE_DIR": str(state_dir),
         "MILLPOND_PORT": "0",
         "MILLPOND_SIM": pool,
-        # Isolated jobs see the system's folders only; these two hold their program and the packages that it needs.
-        "MILLPOND_VISIBLE": f"{BROKER}:{sys.prefix}",
+        # Isolated jobs see the system's folders and millpond's own Python; here is their program.
+        "MILLPOND_VISIBLE": str(BROKER),
     }
 
 

@@ -33,6 +33,9 @@ class Settings(BaseSettings):
     isolation: str = Field(
         default="auto", pattern="^(auto|bubblewrap|none)$", description="How jobs are isolated on this machine."
     )
+    visible: str = Field(
+        default="", description="Folders that isolated jobs may read besides the system's, with colons between."
+    )
     body_limit: int = Field(default=1_048_576, description="Largest request body, bytes.")
     grace: int = Field(default=20, ge=0, le=600, description="Longest grace of a victim.")
     min_runtime: int = Field(default=0, ge=0, description="A job younger than this is safe from borrowed claims.")
@@ -46,6 +49,10 @@ class Settings(BaseSettings):
     def run_dir(self) -> Path:
         """Sockets, pids and addresses; 0700."""
         return self.state_dir / "run"
+
+    @property
+    def visible_folders(self) -> tuple[str, ...]:
+        return tuple(folder for folder in self.visible.split(":") if folder)
 
     @property
     def jobs_dir(self) -> Path:
