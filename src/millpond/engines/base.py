@@ -83,6 +83,8 @@ class StartOrder:
     """Everything needed to run one attempt.  ``env`` is complete but for what the engine alone knows (`design` §5:
     rank, addresses, card visibility, paths of its own making).  ``tenant_uid`` 0 = run as the engine itself does.
     Amounts are per node: milli-CPU and MiB; 0 = unlimited.  ``ready_path`` empty = ready when all ranks have started.
+    ``work_root`` is the folder that the job may write and calls its home; it holds ``work_dir``, and empty means that
+    they are the same.
     """
 
     attempt: str
@@ -104,6 +106,7 @@ class StartOrder:
     ready_path: str = ""
     ready_timeout: int = 60
     service: bool = False
+    work_root: str = ""
 
 
 class FactKind(StrEnum):
@@ -122,10 +125,12 @@ class Fact:
     """What happened, once.
 
     ``sequence`` grows by one and never repeats within an engine's life; ``time_ms`` is Unix milliseconds by the
-    engine's clock.  STARTED: every rank's process runs.  READY: every rank answers its probe.  CHECKPOINTED: a new
-    or newer file appeared in the checkpoint directory (``detail`` its name).  EXITED comes once per attempt when
-    **every** process of it is gone: ``code`` is 0, or that of the first rank that failed (128 + signal if killed, None
-    if nobody can know).  ``natural`` is true when the ranks ended by themselves before any TERM or KILL was sent.
+    engine's clock.  STARTED: every rank's process runs; ``detail`` lists the ranks' ports, comma-separated.
+    READY: every rank answers its probe (services only).  CHECKPOINTED: a new or newer file appeared in the checkpoint
+    directory (``detail`` its name).  EXITED comes once per attempt when **every** process of it is gone: ``code`` is 0,
+    or that of the first rank that failed (128 + signal if killed, None if nobody can know).  ``natural`` is true when
+    the ranks ended by themselves before any TERM or KILL was sent.
+    START_FAILED comes instead of EXITED, and like it as the last, when a rank's process could not be made at all.
     NODE_LOST and CARD_FAULT name ``node`` and ``card`` and concern no single attempt.
     """
 

@@ -1,0 +1,319 @@
+"""The keeper: one small process per rank that outlives the supervisor and knows the rank's exit code.
+
+It is forked from the supervisor without exec.  In order: it claims the rank (a file made by link(2), so that of two
+keepers only one starts anything), starts the main process, records it, moves its output to the log, waits, kills what
+the main process left behind, and leaves the exit status in a file that is on disk before the keeper ends.  SIGTERM
+tells it to kill the whole tree.  If the keeper itself is killed, the kernel kills the main process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from . import process
+from .files import claim, socket_address, write_whole
+
+KEEPERS_SOCKET = "keepers.sock"
+LOG_BYTES = 64 * 1024 * 1024
+CLAIM_LOST = 3
+READY_DESCRIPTOR = 3
+
+_PIPE_BYTES = 1024 * 1024
+_LOG_FULL = b"\n[millpond: the log is full, later output of this rank is not kept]\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """All that a keeper needs.  ``uid`` 0 = keep the user; ``sandboxed``: the program announces itself on descriptor
+    3; ``doors`` are control groups to enter."""
+
+    attempt: str
+    rank: int
+    folder: Path
+    run_dir: Path
+    program: str
+    arguments: tuple[str, ...]
+    env: dict[str, str]
+    work_dir: str
+    log: Path
+    uid: int
+    sandboxed: bool
+    doors: tuple[Path, ...]
+    log_bytes: int = LOG_BYTES
+
+
+def keeper_fork(launch: Launch) -> int:
+    """Fork a keeper; its pid.  Signals are held back until it has its own handlers."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        child = os.fork()
+        if child == 0:
+            _keep(launch)
+        return child
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
+def _keep(launch: Launch) -> NoReturn:
+    code = 1
+    try:
+        code = Keeper(launch).run()
+    except BaseException as error:  # noqa: BLE001 - a forked child must never return into its parent's frames
+        with contextlib.suppress(Exception):
+            print(f"keeper {launch.attempt}.{launch.rank}: {error!r}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(code)
+
+
+class Keeper:
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._base = launch.folder / str(launch.rank)
+        self._killing = False
+        self._child = 0
+        self._status: tuple[int, int] | None = None
+        self._began = False
+        self._error = ""
+        self._log_left = launch.log_bytes
+
+    def run(self) -> int:
+        wake = self._detach()
+        me = os.getpid()
+        if not claim(self._base.with_suffix(".keeper"), {"pid": me, "start": process.start_time(me)}):
+            return CLAIM_LOST
+        if self._killing:
+            self._finish()
+            return 0
+        log = os.open(self._launch.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+        output, into = os.pipe()
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        if self._launch.uid:
+            os.fchown(into, self._launch.uid, self._launch.uid)
+        began, announce = os.pipe()
+        self._child = os.fork()
+        if self._child == 0:
+            _become(self._launch, into, announce, me)
+        os.close(into)
+        os.close(announce)
+        os.set_blocking(output, False)
+        self._watch(wake, began, output, log)
+        self._end_tree()
+        self._copy(output, log)
+        os.close(log)
+        self._finish()
+        return 0
+
+    def _detach(self) -> int:
+        """Leave everything of the supervisor's; the descriptor that wakes `select` at a signal."""
+        os.setsid()
+        gc.disable()
+        os.closerange(3, 65536)
+        process.prctl(process.PR_SET_NAME, b"millpond-keeper")
+        process.prctl(process.PR_SET_CHILD_SUBREAPER, 1)
+        wake, waker = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(waker, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._kill_wanted)
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        return wake
+
+    def _kill_wanted(self, *_: object) -> None:
+        self._killing = True
+
+    def _watch(self, wake: int, began: int, output: int, log: int) -> None:
+        """Until the main process has ended: its beginning, its output, signals."""
+        poll = select.poll()
+        for descriptor in (wake, began, output):
+            poll.register(descriptor, select.POLLIN)
+        news = False
+        while True:
+            if self._killing:
+                self._kill_tree()
+            for descriptor, _ in poll.poll(20 if self._killing or news else None):
+                if descriptor == wake:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(wake, 512)
+                elif descriptor == output:
+                    if not self._copy(output, log):
+                        poll.unregister(output)
+                else:
+                    poll.unregister(began)
+                    news = self._begin(os.read(began, 4096))
+            news = news and not self._notify()
+            self._reap()
+            if self._status is not None:
+                if not self._began and not self._error:
+                    self._begin(_read_now(began))
+                return
+
+    def _begin(self, message: bytes) -> bool:
+        """The start's outcome: a sandboxed program writes a newline, any other closes the pipe by its exec."""
+        if self._launch.sandboxed:
+            self._began = message == b"\n"
+            self._error = "" if self._began else (message.decode(errors="replace") or "the sandbox could not be made")
+        else:
+            self._began = not message
+            self._error = message.decode(errors="replace")
+        if not self._began:
+            return False
+        main = _inner(self._child, self._launch.doors) if self._launch.sandboxed else self._child
+        value = {"pid": main, "start": process.start_time(main), "time_ms": process.now_ms()}
+        write_whole(self._base.with_suffix(".main"), value, durable=False)
+        return True
+
+    def _notify(self) -> bool:
+        """Tell the supervisor that the main process runs; False: ask again soon.  One that is not there will look."""
+        try:
+            with (
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as caller,
+                socket_address(self._launch.run_dir, KEEPERS_SOCKET) as address,
+            ):
+                caller.setblocking(False)
+                caller.sendto(f"{self._launch.attempt} {self._launch.rank}".encode(), address)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def _copy(self, output: int, log: int) -> bool:
+        """Output to the log while there is any now; False at its end.  Never lets the job wait for a full log."""
+        for _ in range(64):
+            try:
+                data = os.read(output, 65536)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            if self._log_left <= 0:
+                continue
+            kept = data[: self._log_left]
+            self._log_left -= len(kept)
+            with contextlib.suppress(OSError):
+                os.write(log, kept if self._log_left else kept + _LOG_FULL)
+        return True
+
+    def _reap(self) -> bool:
+        """Bury the dead; False when no child is left at all."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self._child:
+                self._status = (os.waitstatus_to_exitcode(status), process.now_ms())
+
+    def _kill_tree(self) -> None:
+        for pid in process.descendants(os.getpid()):
+            process.kill(pid)
+
+    def _end_tree(self) -> None:
+        """Kill what the main process left behind; orphans come to us, so no child left means nobody is left."""
+        pause = 0.001
+        while self._reap():
+            self._kill_tree()
+            time.sleep(pause)
+            pause = min(0.05, pause * 2)
+
+    def _finish(self) -> None:
+        code, time_ms = self._status or (-signal.SIGKILL, process.now_ms())
+        value = {
+            "code": code if code >= 0 else 128 - code,
+            "time_ms": time_ms,
+            "began": self._began,
+            "detail": self._error,
+        }
+        write_whole(self._base.with_suffix(".status"), value, durable=True)
+
+
+def _read_now(descriptor: int) -> bytes:
+    os.set_blocking(descriptor, False)
+    with contextlib.suppress(BlockingIOError):
+        return os.read(descriptor, 4096)
+    return b""
+
+
+def _inner(outer: int, doors: tuple[Path, ...]) -> int:
+    """The job's main process inside bubblewrap: the only child of the only child.  0 when it is gone already."""
+    table: dict[int, int] = {}
+    for door in doors[:1]:
+        for pid in map(int, door.read_text().split()):
+            with contextlib.suppress(OSError, IndexError):
+                table[pid] = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    if not table:
+        table = process.parents()
+    first = [pid for pid, parent in table.items() if parent == outer]
+    second = [pid for pid, parent in table.items() if first and parent == first[0]]
+    return min(second, default=0)
+
+
+def _become(launch: Launch, output: int, announce: int, keeper: int) -> NoReturn:
+    """In the new child: become the job's main process."""
+    try:
+        enter(launch.doors)
+        os.setsid()
+        os.umask(0o022)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            with contextlib.suppress(OSError, ValueError):
+                signal.signal(number, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        if launch.sandboxed:
+            announce = descriptor_move(announce, READY_DESCRIPTOR)
+        else:
+            user_switch(launch.uid)
+            os.chdir(launch.work_dir)
+        process.prctl(process.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != keeper:
+            os._exit(1)
+        os.execve(launch.program, launch.arguments, launch.env)  # noqa: S606 - that is what a keeper is for
+    except BaseException as error:  # noqa: BLE001 - report, then end; never return
+        with contextlib.suppress(OSError):
+            os.write(announce, (getattr(error, "strerror", "") or repr(error)).encode()[:400])
+    finally:
+        os._exit(127)
+
+
+def descriptor_move(descriptor: int, wanted: int) -> int:
+    """`descriptor` as number `wanted`, inherited by exec."""
+    if descriptor == wanted:
+        os.set_inheritable(descriptor, True)
+    else:
+        os.dup2(descriptor, wanted)
+    return wanted
+
+
+def enter(doors: tuple[Path, ...]) -> None:
+    """Move this process into control groups."""
+    for door in doors:
+        door.write_text("0")
+
+
+def user_switch(uid: int) -> None:
+    """Become `uid` with no other group and no way to more rights; 0 keeps the user."""
+    if uid and os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        process.prctl(process.PR_SET_NO_NEW_PRIVS, 1)
