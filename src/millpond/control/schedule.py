@@ -197,7 +197,8 @@ def plan_decide(world: World, snapshot: Snapshot, plan: Plan, grace: int, now: d
         if hold.job not in standing or standing[hold.job].seats != record.seats:
             data: dict[str, object] = {"seats": seats_data(record.seats), "victims": list(record.victims)}
             events.append(event_make("hold.put", now, jobs[hold.job], data=data))
-    drop = tuple(name for name in plan.drop_holds if name in standing)
+    waiting = {job.id for job in world.jobs if job.state is JobState.QUEUED}
+    drop = tuple(name for name in standing if name in plan.drop_holds or name not in waiting)
     return Decision(tuple(steps), tuple(put), drop, tuple(evictions.values()), tuple(events))
 
 

@@ -28,8 +28,8 @@ MACHINE: dict[str, tuple[str, str]] = {
     "help.db.check": ("Check schema and event chains.", "检查数据库结构和事件链。"),
     "help.db.backup": ("Write a backup of the database to a file.", "将数据库备份到文件。"),
     "help.db.restore": (
-        "Replace the database by a backup; millpond must be down.",
-        "用备份替换数据库；必须先停止 millpond。",
+        "Read a backup into an empty database; millpond must be down.",
+        "将备份读入空数据库；必须先停止 millpond。",
     ),
     "up.started": ("millpond is up at {address}", "millpond 已启动：{address}"),
     "up.adopted": ("millpond is running already at {address} (pid {pid})", "millpond 已在运行：{address}（pid {pid}）"),

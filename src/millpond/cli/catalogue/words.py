@@ -24,7 +24,7 @@ HEADS: dict[str, tuple[str, str]] = {
     "head.id": ("ID", "编号"),
     "head.job": ("JOB", "作业"),
     "head.jobs": ("JOBS", "作业数"),
-    "head.kind": ("KIND", "真伪"),
+    "head.kind": ("KIND", "种类"),
     "head.label": ("LABEL", "用途"),
     "head.lend": ("LEND", "出借"),
     "head.lost": ("LOST", "损失"),
