@@ -210,6 +210,7 @@ class Pass:
                 self._drain(victim, job, leaf, found.rank)
                 continue
             state.remove(victim)
+            state.recount(victim.victims)
             self.starts.pop(victim.id, None)
             if self.held.pop(victim.id, None) is not None:
                 self.waiting.pop(victim.id, None)
@@ -241,7 +242,7 @@ class Pass:
 
     def _hold(self, job: Job, found: Eviction) -> None:
         state = self.state
-        rooms = {seat.node: set(seat.cards) for seat in found.seats}
+        rooms = {seat.node: self._wanted(job, seat) for seat in found.seats}
         chosen = {victim.id for victim in found.victims if victim.kind is Kind.DRAINING}
         leavers = [
             task
@@ -257,6 +258,12 @@ class Pass:
         state.add(task)
         self.waiting[job.id] = found.rank
         self.held[job.id] = HoldFor(job.id, found.rank, found.seats, until, task.victims)
+
+    def _wanted(self, job: Job, seat: Seat) -> set[int] | None:
+        """The cards of a seat; None if it also waits for CPU or memory, so for everybody who leaves that node."""
+        view = self.state.pool.by_name[seat.node].now
+        short = (job.cpu and view.cpu < job.cpu) or (job.memory and view.memory < job.memory)
+        return None if short else set(seat.cards)
 
     # -- what is said
 
@@ -329,5 +336,10 @@ class Pass:
         )
 
 
-def _sits(seats: tuple[Seat, ...], rooms: dict[str, set[int]]) -> bool:
-    return any(seat.node in rooms and rooms[seat.node].intersection(seat.cards) for seat in seats)
+def _sits(seats: tuple[Seat, ...], rooms: dict[str, set[int] | None]) -> bool:
+    for seat in seats:
+        if seat.node in rooms:
+            cards = rooms[seat.node]
+            if cards is None or cards.intersection(seat.cards):
+                return True
+    return False

@@ -124,7 +124,7 @@ class Attempt:
         """Running, or placed in this pass, or holding since before: not who leaves already or must not be stopped."""
         if task.kind is Kind.HELD and task.id not in self.state.holds:
             return False
-        return task.job.preemptible and task.counted and task.kind is not Kind.DRAINING and not task.overdue
+        return task.job.preemptible and task.ranked
 
     def _reclaimable(self, task: Task, rank: Rank, claim: Rank) -> bool:
         if rank <= claim or not self._old(task, claim):
@@ -194,13 +194,20 @@ class Attempt:
     def _caps_enough(self, mask: int) -> bool:
         for lack in self.lacks:
             freed = sum(
-                task.milli
-                for number, task in enumerate(self.tasks)
-                if mask >> number & 1 and lack.queue in task.leaf.path and lack.dim in task.dims
+                self._freed(task, lack) for number, task in enumerate(self.tasks) if mask >> number & 1
             )
             if freed < lack.deficit:
                 return False
         return True
+
+    def _freed(self, task: Task, lack: CapLack) -> int:
+        """Usage that ends with a task; the victims of a hold count again when it ends."""
+        back = [self.state.tasks[name] for name in task.victims if name in self.state.tasks]
+        return sum(
+            other.milli if other is task else -other.milli
+            for other in (task, *back)
+            if lack.queue in other.leaf.path and lack.dim in other.dims
+        )
 
     def _rooms_enough(self, mask: int) -> bool:
         ready = [node.view for node in self.nodes if any(option & ~mask == 0 for option in node.options)]

@@ -66,7 +66,7 @@ def tenant_walk(
             take(left, milli, dims)
 
     for leaf in _leaves(tenant):
-        mine = [task for task in tasks.get(leaf, ()) if task.counted and task.id not in without]
+        mine = [task for task in tasks.get(leaf, ()) if task.ranked and task.id not in without]
         if leaf.klass is QueueClass.BESTEFFORT:
             walk.ranks.update((task.id, Rank.OPPORTUNISTIC) for task in mine)
             continue

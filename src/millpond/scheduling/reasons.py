@@ -141,21 +141,18 @@ def _short(views: list[View], ask: Ask) -> Iterator[Reason]:
     if len(with_cards) < ask.nodes:
         yield _cards_short(views, ask, len(with_cards))
         with_cards = views
-    pool = with_cards
-    cpus = sorted((view.cpu for view in pool), reverse=True)
-    memories = sorted((view.memory for view in pool), reverse=True)
-    found = False
-    if ask.cpu and (len(cpus) < ask.nodes or cpus[ask.nodes - 1] < ask.cpu):
-        found = True
-        have = max(cpus, default=0)
-        text = f"it needs {milli_format(ask.cpu)} CPUs on a node, {milli_format(have)} are free beside such cards"
-        yield Reason(Code.INSUFFICIENT_CPU, text, need=ask.cpu, have=max(have, 0))
-    if ask.memory and (len(memories) < ask.nodes or memories[ask.nodes - 1] < ask.memory):
-        found = True
-        have = max(memories, default=0)
-        text = f"it needs {memory_format(ask.memory)} of memory on a node, {memory_format(max(have, 0))} is free"
-        yield Reason(Code.INSUFFICIENT_MEMORY, text, need=ask.memory, have=max(have, 0))
-    if found or with_cards is views:
+    short = False
+    cpu = _best([view.cpu for view in with_cards], ask.nodes)
+    if ask.cpu > cpu:
+        short = True
+        text = f"it needs {milli_format(ask.cpu)} CPUs on a node, {milli_format(cpu)} are free beside such cards"
+        yield Reason(Code.INSUFFICIENT_CPU, text, need=ask.cpu, have=cpu)
+    memory = _best([view.memory for view in with_cards], ask.nodes)
+    if ask.memory > memory:
+        short = True
+        text = f"it needs {memory_format(ask.memory)} of memory on a node, {memory_format(memory)} are free"
+        yield Reason(Code.INSUFFICIENT_MEMORY, text, need=ask.memory, have=memory)
+    if short or with_cards is views:
         return
     fitting = sum(1 for view in with_cards if rest_enough(view, ask))
     if fitting >= ask.nodes:
@@ -164,6 +161,11 @@ def _short(views: list[View], ask: Ask) -> Iterator[Reason]:
         yield Reason(
             Code.FRAGMENTED, "cards, CPU and memory are free, but not on the same nodes", need=ask.nodes, have=fitting
         )
+
+
+def _best(amounts: list[int], nodes: int) -> int:
+    """What each of that many nodes has at least, taking the best ones."""
+    return max(0, sorted(amounts, reverse=True)[nodes - 1]) if len(amounts) >= nodes else 0
 
 
 def _cards_short(views: list[View], ask: Ask, fitting: int) -> Reason:

@@ -149,6 +149,15 @@ class State:
         self._count(task, -1)
         task.counted = False
 
+    def recount(self, names: Iterable[str]) -> None:
+        """The victims of a hold that has ended count as usage again while they leave, unless another hold has them."""
+        held = {name for task in self.tasks.values() if task.kind is Kind.HELD for name in task.victims}
+        for name in names:
+            task = self.tasks.get(name)
+            if task is not None and not task.counted and name not in held:
+                task.counted = True
+                self._count(task, 1)
+
     def _leaving(self, task: Task, sign: int) -> None:
         if task.kind is Kind.DRAINING:
             self.leaving += sign

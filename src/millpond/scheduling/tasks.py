@@ -47,6 +47,11 @@ class Task:
     def id(self) -> str:
         return self.job.id
 
+    @property
+    def ranked(self) -> bool:
+        """Whether it has a rank: who leaves has none, though his usage counts until he is gone or a hold replaces it."""
+        return self.counted and self.kind is not Kind.DRAINING and not self.overdue
+
 
 def seats_milli(seats: tuple[Seat, ...]) -> int:
     """Milli-cards of a placement in all."""
