@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any
 
+from pydantic import BaseModel
+
 from millpond.domain.amounts import MAX_AMOUNT
 from millpond.domain.errors import InvalidInput, Position
 
@@ -93,3 +95,13 @@ def _deep() -> InvalidInput:
 
 def _invalid(message: str, hint: str) -> InvalidInput:
     return InvalidInput(message, hint=hint, position=Position(0, 0, "", "body"))
+
+
+def body_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """What OpenAPI says of a body that the route reads as plain JSON, because files and API share one parser."""
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}},
+        }
+    }

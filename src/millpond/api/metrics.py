@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -45,14 +45,14 @@ class HttpMetrics:
 
 
 class JobMetrics:
-    """Jobs by queue and state, read when scraped."""
+    """Jobs by queue and state, as read for this scrape."""
 
-    def __init__(self, counts: Callable[[], JobCounts]) -> None:
+    def __init__(self, counts: JobCounts) -> None:
         self._counts = counts
 
     def collect(self) -> Iterable[Metric]:
         family = GaugeMetricFamily("millpond_jobs", "Live jobs by leaf and state.", labels=("queue", "state"))
-        for (queue, state), count in sorted(self._counts().items()):
+        for (queue, state), count in sorted(self._counts.items()):
             family.add_metric((queue, state), count)
         yield family
 
@@ -60,15 +60,5 @@ class JobMetrics:
 def metrics_text(registry: CollectorRegistry, jobs: JobMetrics) -> bytes:
     """Everything in the text format: the registry, and the jobs now."""
     scrape = CollectorRegistry()
-    scrape.register(_Once(tuple(jobs.collect())))
+    scrape.register(jobs)
     return generate_latest(registry) + generate_latest(scrape)
-
-
-class _Once:
-    """A collector of values already read."""
-
-    def __init__(self, families: tuple[Metric, ...]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        return self._families

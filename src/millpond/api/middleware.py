@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from millpond.api.bodies import body_parse, text_check
 from millpond.api.metrics import HttpMetrics
 from millpond.api.problems import problem_of, problem_response, problem_status, problem_unknown
-from millpond.api.schemas.common import Problem
+from millpond.api.schemas.base import Problem
 from millpond.domain.errors import InvalidInput
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
@@ -84,8 +84,7 @@ class RequestLayer:
             if body is None:
                 await self._answer(problem_status(413, f"at most {self._body_limit} bytes"), scope, receive, send)
                 return
-            if body.strip():
-                body_parse(body)
+            scope["millpond.body"] = body_parse(body) if body.strip() else None
         except InvalidInput as error:
             await self._answer(problem_of(error), scope, receive, send)
             return

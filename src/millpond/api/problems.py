@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from millpond.api.schemas.common import Problem, ProblemPosition
+from millpond.api.schemas.base import Problem, ProblemPosition
 from millpond.domain.errors import (
     Conflict,
     Forbidden,

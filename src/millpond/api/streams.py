@@ -11,16 +11,24 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar, TypeVarTuple, Unpack
 
+from anyio import CapacityLimiter, to_thread
 from starlette.responses import StreamingResponse
 
+from millpond.domain.errors import Unavailable
 from millpond.services.feed import JobFeed
 from millpond.services.views import JobView
+
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
 
 HEARTBEAT_S = 15.0
 HEARTBEAT = b": alive\n\n"
 BACKLOG = 10_000
+STREAMS_MAX = 5_000
+READERS = 8
+"""Threads that read for streams, so that they cannot starve the request handlers."""
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -42,7 +50,8 @@ class Subscription:
         self._leave = leave
         self._changed: dict[str, JobView] = {}
         self._missed = False
-        self._other = False
+        self.others = False
+        """Whether other jobs have changed since `take`."""
         self._wake = asyncio.Event()
 
     def __enter__(self) -> Self:
@@ -66,12 +75,12 @@ class Subscription:
                 self._changed[view.job.id] = view
                 self._wake.set()
             else:
-                self._other = True
+                self.others = True
 
-    def take(self) -> tuple[tuple[JobView, ...], bool, bool]:
-        """(changes in the order of the last change of each, whether some were missed, whether other jobs changed)."""
-        taken = (tuple(self._changed.values()), self._missed, self._other)
-        self._changed, self._missed, self._other = {}, False, False
+    def take(self) -> tuple[tuple[JobView, ...], bool]:
+        """(changes in the order of the last change of each, whether some were missed)."""
+        taken = (tuple(self._changed.values()), self._missed)
+        self._changed, self._missed, self.others = {}, False, False
         self._wake.clear()
         return taken
 
@@ -92,7 +101,8 @@ class StreamHub:
         self._feed = feed
         self._subscriptions: set[Subscription] = set()
         self._leave: Callable[[], None] | None = None
-        self.closing = asyncio.Event()
+        self._readers = CapacityLimiter(READERS)
+        self.closing = False
 
     def open(self) -> None:
         """Begin to listen; call it inside the running loop."""
@@ -106,13 +116,20 @@ class StreamHub:
 
     def close(self) -> None:
         """Stop listening and end every stream at its next wake-up."""
-        self.closing.set()
+        self.closing = True
         self._put(None)
         if self._leave is not None:
             self._leave()
             self._leave = None
 
+    async def read(self, work: Callable[[Unpack[Args]], T], *args: *Args) -> T:
+        """Run blocking `work` in one of the streams' own threads."""
+        return await to_thread.run_sync(work, *args, limiter=self._readers)
+
     def subscribe(self, wants: Callable[[JobView], bool]) -> Subscription:
+        """Begin to note changes; use it in a ``with``.  `Unavailable` when there are too many streams."""
+        if len(self._subscriptions) >= STREAMS_MAX:
+            raise Unavailable("too many streams are open", code="TOO_MANY_STREAMS", hint="try again later")
         subscription = Subscription(wants, self._subscriptions.discard)
         self._subscriptions.add(subscription)
         return subscription

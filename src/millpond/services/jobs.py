@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -12,7 +11,7 @@ from millpond.authz.policy import authorize
 from millpond.db.session import WORK_CHANNEL, Tx, notify
 from millpond.db.stores.attempts import attempt_list, attempts_lock, attempts_save
 from millpond.db.stores.events import event_list
-from millpond.db.stores.jobs import job_get, job_get_by_name, job_list, jobs_lock, jobs_save
+from millpond.db.stores.jobs import job_get, job_get_by_name, job_list, jobs_get, jobs_lock, jobs_save
 from millpond.domain.errors import Conflict, NotFound
 from millpond.domain.jobs import (
     JOB_TERMINAL,
@@ -87,9 +86,24 @@ def job_page(deps: Services, actor: Actor, wanted: JobFilter, cursor: str, limit
     return deps.database.run("job_page", work)
 
 
-def job_attempts(deps: Services, actor: Actor, ref: JobRef) -> tuple[AttemptRecord, ...]:
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """An attempt; ``drain_for`` is the job that it makes room for, if the caller may see that one."""
+
+    attempt: AttemptRecord
+    drain_for: str
+
+
+def job_attempts(deps: Services, actor: Actor, ref: JobRef) -> tuple[AttemptView, ...]:
     """Every attempt of a job, the first first."""
-    return tuple(deps.database.run("job_attempts", lambda tx: attempt_list(tx, actor, job_find(tx, actor, ref).id)))
+
+    def work(tx: Tx) -> tuple[AttemptView, ...]:
+        attempts = attempt_list(tx, actor, job_find(tx, actor, ref).id)
+        claimants = sorted({attempt.drain_for for attempt in attempts if attempt.drain_for})
+        seen = jobs_get(tx, actor, claimants) if claimants else {}
+        return tuple(AttemptView(a, a.drain_for if a.drain_for in seen else "") for a in attempts)
+
+    return deps.database.run("job_attempts", work)
 
 
 def job_events(deps: Services, actor: Actor, ref: JobRef, cursor: str, limit: int) -> Page[EventRecord]:
@@ -222,16 +236,3 @@ def _attempt_leaving(attempt: AttemptRecord, deadline: datetime, now: datetime) 
     # The engine must hear of the earlier deadline, so it counts as not yet told.
     applied = AttemptState.STARTING if attempt.applied is AttemptState.DRAINING else attempt.applied
     return replace(attempt, deadline_at=deadline, applied=applied)
-
-
-def states_parse(words: Sequence[str]) -> tuple[JobState, ...]:
-    """States by name, each once; ``live`` and ``ended`` stand for several."""
-    states: list[JobState] = []
-    for word in words:
-        if word == "live":
-            states.extend(state for state in JobState if state not in JOB_TERMINAL)
-        elif word == "ended":
-            states.extend(sorted(JOB_TERMINAL))
-        else:
-            states.append(JobState(word))
-    return tuple(dict.fromkeys(states))

@@ -15,12 +15,9 @@ from millpond.authz.actors import SYSTEM, Actor
 from millpond.authz.policy import tenants_visible
 from millpond.db.session import Tx
 from millpond.db.stores.world import world_load
-from millpond.domain.amounts import CARD
 from millpond.domain.reasons import Reason
-from millpond.domain.records import AttemptRecord, HoldRecord, JobRecord, NodeRecord, World
-from millpond.scheduling.quota import Tree, tree_build
+from millpond.domain.records import JobRecord, World
 from millpond.scheduling.snapshot import Snapshot
-from millpond.scheduling.usage import Usage
 from millpond.scheduling.world import snapshot_make
 from millpond.services.deps import Services
 
@@ -56,38 +53,6 @@ def pool_world(tx: Tx) -> World:
 
 def pool_of(world: World, now: datetime) -> Pool:
     return Pool(world, snapshot_make(world, int(now.timestamp())), now)
-
-
-def capacity(nodes: Iterable[NodeRecord]) -> dict[str, int]:
-    """Milli-cards of every configured card by model, healthy or not (scheduling §1)."""
-    amounts: dict[str, int] = {}
-    for node in nodes:
-        cards = node.spec.cards
-        if cards is not None and cards.count:
-            amounts[cards.model] = amounts.get(cards.model, 0) + cards.count * CARD
-    return amounts
-
-
-def tree_of(world: World) -> Tree:
-    """The queue tree over the pool, also where the pool has shrunk below its promises."""
-    return tree_build(world.queues, capacity(world.nodes), strict=False)
-
-
-def usage_of(world: World, tree: Tree) -> Usage:
-    """Milli-cards in use by queue and dimension: what sits on cards, and a hold in place of its victims."""
-    usage = Usage(tree)
-    jobs = {job.id: job for job in world.jobs}
-    models = {node.spec.name: node.spec.cards.model for node in world.nodes if node.spec.cards is not None}
-    victims = {victim for hold in world.holds for victim in hold.victims}
-    taken: list[tuple[str, AttemptRecord | HoldRecord, int]] = [
-        (attempt.job, attempt, attempt.milli) for attempt in world.attempts if attempt.job not in victims
-    ]
-    taken += [(hold.job, hold, sum(seat.milli * len(seat.cards) for seat in hold.seats)) for hold in world.holds]
-    for job, placed, milli in taken:
-        leaf = tree.queues.get(jobs[job].queue) if job in jobs else None
-        if leaf is not None and milli and placed.seats:
-            usage.add(leaf, milli, tree.dims_of(models.get(placed.seats[0].node, "")), firm=False)
-    return usage
 
 
 @dataclass(frozen=True, slots=True)

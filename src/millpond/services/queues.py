@@ -14,10 +14,12 @@ from millpond.domain.queues import QueueConfig
 from millpond.domain.reasons import Reason
 from millpond.domain.records import AttemptRecord, JobRecord
 from millpond.scheduling.decisions import Rank
+from millpond.scheduling.pool import pool_size
 from millpond.scheduling.quota import FREE, Queue, Tree
+from millpond.scheduling.state import State
 from millpond.scheduling.usage import Usage
 from millpond.services.deps import Services
-from millpond.services.planning import Pool, Sight, capacity, pool_read, sight_of, tree_of, usage_of
+from millpond.services.planning import Pool, Sight, pool_read, sight_of
 from millpond.services.standing import Standing, standing_of
 
 Amounts = dict[str, int]
@@ -89,8 +91,8 @@ def queue_tree(deps: Services, actor: Actor) -> TreeView:
     authorize(actor, Action.QUEUE_READ)
     sight = sight_of(actor, Action.QUEUE_READ)
     pool = pool_read(deps)
-    tree = tree_of(pool.world)
-    usage = usage_of(pool.world, tree)
+    state = State(pool.snapshot)
+    tree, usage = state.tree, state.usage
     given = {config.name for config in pool.world.queues}
     counts = _counts(pool, tree)
     names = sorted(name for name in tree.queues if name and sight.sees(name.partition("/")[0]))
@@ -116,11 +118,10 @@ def pool_view(deps: Services, actor: Actor, leaf: str = "") -> PoolOverview:
     authorize(actor, Action.QUEUE_READ)
     sight = sight_of(actor)
     pool = pool_read(deps)
-    tree = tree_of(pool.world)
+    standing = standing_of(pool)
+    tree, usage = standing.state.tree, standing.state.usage
     if leaf and (leaf not in tree.queues or not sight.sees(leaf.partition("/")[0])):
         raise NotFound(f"no queue {leaf[:200]!r}", code="NO_SUCH_QUEUE", hint="millpond quota lists them")
-    standing = standing_of(pool)
-    usage = usage_of(pool.world, tree)
     return PoolOverview(
         now=pool.now,
         pool=_capacity(pool),
@@ -161,7 +162,7 @@ def _running(pool: Pool, standing: Standing, sight: Sight, leaf: str) -> list[Ru
     found: list[tuple[int, AttemptRecord, JobRecord]] = []
     for attempt in pool.world.attempts:
         job = jobs.get(attempt.job)
-        if job is not None and (not leaf or job.queue == leaf or job.queue.startswith(leaf + "/")):
+        if job is not None and _inside(job, leaf):
             rank = standing.ranks.get(job.id)
             found.append((rank if rank is not None else len(Rank), attempt, job))
     found.sort(key=lambda item: (item[0], item[1].planned_at, item[2].id))
@@ -180,11 +181,14 @@ def _running(pool: Pool, standing: Standing, sight: Sight, leaf: str) -> list[Ru
 
 
 def _waiting(pool: Pool, standing: Standing, sight: Sight, leaf: str) -> list[Waiting]:
+    """Jobs that start with the next pass first, then the others in the order in which they are considered."""
     jobs = pool.jobs()
+    starts = [(start.job, start.rank, None, None) for start in standing.starts]
+    waits = [(wait.job, wait.rank, wait.position, wait.reasons[0] if wait.reasons else None) for wait in standing.waits]
     rows: list[Waiting] = []
-    for place, wait in enumerate(standing.waits, 1):
-        job = jobs.get(wait.job)
-        if job is None or (leaf and job.queue != leaf and not job.queue.startswith(leaf + "/")):
+    for place, (name, rank, position, reason) in enumerate([*starts, *waits], 1):
+        job = jobs.get(name)
+        if job is None or not _inside(job, leaf):
             continue
         seen = sight.sees(job.tenant)
         rows.append(
@@ -193,17 +197,21 @@ def _waiting(pool: Pool, standing: Standing, sight: Sight, leaf: str) -> list[Wa
                 milli=job_milli(job),
                 nodes=job.spec.nodes,
                 since=job.submitted_at,
-                rank=wait.rank,
-                position=wait.position if seen else None,
+                rank=rank,
+                position=position if seen else None,
                 pool_position=place,
-                reason=sight.reason(wait.reasons[0], jobs) if wait.reasons and seen else None,
+                reason=sight.reason(reason, jobs) if reason is not None and seen else None,
             )
         )
     return rows
 
 
+def _inside(job: JobRecord, leaf: str) -> bool:
+    return not leaf or job.queue == leaf or job.queue.startswith(leaf + "/")
+
+
 def _capacity(pool: Pool) -> Amounts:
-    by_model = capacity(pool.world.nodes)
+    by_model = pool_size(pool.snapshot.nodes)
     return {"cards": sum(by_model.values()), **by_model}
 
 

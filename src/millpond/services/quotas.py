@@ -12,12 +12,12 @@ from millpond.db.session import WORK_CHANNEL, Tx, notify
 from millpond.db.stores.nodes import node_list
 from millpond.db.stores.queues import queue_list, queues_replace
 from millpond.domain.queues import QueueConfig
-from millpond.files.queues import queue_json, queues_parse
+from millpond.files.fields import Fields
+from millpond.files.queues import pool_of, queue_json, queues_checked, queues_parse
 from millpond.files.tree import tree_from_json
 from millpond.scheduling.quota import tree_build
 from millpond.services.deps import Services
 from millpond.services.happenings import event_write
-from millpond.services.planning import capacity
 
 NO_POOL = "no cards are known yet, so the guarantees were not compared with the pool"
 
@@ -46,14 +46,14 @@ def quota_apply(deps: Services, actor: Actor, body: object, *, dry_run: bool = F
     when a leaf with live jobs would go; then nothing is changed.
     """
     authorize(actor, Action.QUOTA_APPLY)
-    queues = queues_parse(tree_from_json(body, "body"))
+    listed = Fields(tree_from_json(body, "body"), ("queues",), "a quota document").required_node("queues", "[...]")
+    queues = queues_parse(listed)
 
     def work(tx: Tx) -> QuotaOutcome:
         before = queue_list(tx, actor)
-        pool = capacity(node_list(tx, SYSTEM))
-        tree = tree_build(queues, pool, strict=bool(pool))
+        pool = pool_of(tuple(node.spec for node in node_list(tx, SYSTEM)))
+        warnings = queues_checked(queues, pool, listed) if pool else _unchecked(queues)
         changes = changes_of(before, queues)
-        warnings = tree.warnings if pool else (NO_POOL,)
         if not dry_run and (changes or [q.name for q in before] != [q.name for q in queues]):
             queues_replace(tx, actor, queues)
             data: dict[str, object] = {
@@ -65,6 +65,12 @@ def quota_apply(deps: Services, actor: Actor, body: object, *, dry_run: bool = F
         return QuotaOutcome(dry_run, changes, len(queues) - changed, tuple(warnings))
 
     return deps.database.run("quota_apply", work)
+
+
+def _unchecked(queues: Sequence[QueueConfig]) -> list[str]:
+    """Only whether the tree makes sense: there are no cards to compare it with."""
+    tree_build(queues, {}, strict=False)
+    return [NO_POOL]
 
 
 def changes_of(before: Sequence[QueueConfig], after: Sequence[QueueConfig]) -> tuple[QueueChange, ...]:

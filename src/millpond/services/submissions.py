@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import replace
 
 from millpond.authz.actions import Action
 from millpond.authz.actors import SYSTEM, Actor
@@ -15,10 +14,12 @@ from millpond.domain.errors import NotFound, Refused
 from millpond.domain.jobs import JobSpec, JobState, QueuedAs
 from millpond.domain.names import id_make, id_valid
 from millpond.domain.reasons import Code, Reason
-from millpond.domain.records import JobRecord, World
+from millpond.domain.records import JobRecord, NodeRecord, World
 from millpond.files.jobs import job_spec_parse
 from millpond.files.tree import tree_from_json
-from millpond.scheduling.explain import offer
+from millpond.scheduling.fit import ask_make
+from millpond.scheduling.reasons import static_reason
+from millpond.scheduling.state import State
 from millpond.scheduling.world import job_make, snapshot_make
 from millpond.services.deps import Services
 from millpond.services.happenings import event_write
@@ -32,14 +33,6 @@ IMPOSSIBLE = frozenset({Code.TOO_LARGE, Code.NO_SUCH_CARD})
 _FAILED = frozenset({JobState.FAILED, JobState.CANCELLED})
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A job that could be submitted: its record (not stored), and the configured pool."""
-
-    job: JobRecord
-    world: World
-
-
 def spec_read(body: object) -> JobSpec:
     """The job in a JSON body.  `InvalidInput` with the key path of what is wrong."""
     return job_spec_parse(tree_from_json(body, "body"), None)
@@ -51,7 +44,7 @@ def job_submit(deps: Services, actor: Actor, body: object, once: Once, render: C
     spec = spec_read(body)
 
     def work(tx: Tx) -> JobView:
-        record = job_prepare(deps, tx, actor, spec).job
+        record = job_prepare(deps, tx, actor, spec)
         job_insert(tx, actor, record)
         event_write(deps, tx, actor, "job.submitted", tenant=record.tenant, job=record.id, data=_submitted(record))
         notify(tx, WORK_CHANNEL, "schedule")
@@ -60,7 +53,7 @@ def job_submit(deps: Services, actor: Actor, body: object, once: Once, render: C
     return once_run(deps, "job_submit", actor, once, work, render)
 
 
-def job_prepare(deps: Services, tx: Tx, actor: Actor, spec: JobSpec) -> Placed:
+def job_prepare(deps: Services, tx: Tx, actor: Actor, spec: JobSpec) -> JobRecord:
     """Everything that is checked before a job is stored, or an offer made."""
     tenant = tenant_resolve(tx, actor, spec.tenant, Action.JOB_SUBMIT)
     project_check(tx, actor, tenant, spec.project)
@@ -79,22 +72,22 @@ def job_prepare(deps: Services, tx: Tx, actor: Actor, spec: JobSpec) -> Placed:
         submitted_at=now,
         blocked=blocked,
     )
-    world = World(node_list(tx, SYSTEM), (), (), (), (), (), {})
-    possible_check(record, world, now)
-    return Placed(record, world)
+    possible_check(record, node_list(tx, SYSTEM))
+    return record
 
 
-def possible_check(job: JobRecord, world: World, now: datetime) -> None:
+def possible_check(job: JobRecord, nodes: tuple[NodeRecord, ...]) -> None:
     """`Refused` with the scheduler's reason if the configured pool could never hold the job, even empty.
 
     A pool that has not been seen yet refuses nothing.
     """
-    if not world.nodes:
+    if not nodes:
         return
-    empty = snapshot_make(World(world.nodes, (), (), (), (), (), {}), int(now.timestamp()))
-    found = offer(empty, job_make(job, empty.now))
-    reason = next((reason for reason in found.reasons if reason.code in IMPOSSIBLE), None)
-    if reason is not None:
+    now = int(job.submitted_at.timestamp())
+    empty = snapshot_make(World(nodes, (), (), (), (), (), {}), now)
+    asked = job_make(job, now)
+    reason = static_reason(State(replace(empty, jobs=(asked,))), asked, ask_make(asked))
+    if reason is not None and reason.code in IMPOSSIBLE:
         raise Refused(
             f"job {job.name}: {reason.text}",
             code=reason.code.value,

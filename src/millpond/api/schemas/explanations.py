@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from millpond.api.schemas.common import Schema
+from millpond.api.schemas.base import Schema
 from millpond.api.schemas.placements import Seat
 from millpond.domain.jobs import JobState
 from millpond.domain.reasons import Code

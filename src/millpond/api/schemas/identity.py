@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from millpond.api.schemas.common import Schema
+from millpond.api.schemas.base import Schema
 from millpond.domain.records import Role
 
 

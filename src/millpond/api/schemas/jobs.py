@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from millpond.api.schemas.common import Schema
+from millpond.api.schemas.base import Schema
 from millpond.api.schemas.explanations import Reason
 from millpond.api.schemas.placements import Seat
 from millpond.domain.jobs import AttemptState, EndReason, JobState, JobType, QueuedAs

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from millpond.api.schemas.common import Schema
+from millpond.api.schemas.base import Schema
 
 
 class NodeCondition(StrEnum):

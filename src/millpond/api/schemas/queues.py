@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from millpond.api.schemas.common import Schema
+from millpond.api.schemas.base import Schema
 from millpond.api.schemas.explanations import Reason
 from millpond.domain.jobs import JobState, JobType, QueueClass
 from millpond.domain.queues import Dequeue
@@ -28,7 +28,9 @@ class Queue(Schema):
 
     name: str = Field(description="`tenant`, `tenant/project`, `tenant/class` or `tenant/project/class`.")
     parent: str = Field(description="Name of the queue above; empty: the root.")
-    klass: QueueClass | None = Field(alias="class", description="Class of a leaf; null for an inner queue.")
+    klass: QueueClass | None = Field(
+        serialization_alias="class", description="Class of a leaf; null for an inner queue."
+    )
     guarantee: Amounts = Field(description="In force, milli-cards per dimension: kept for it, whatever others want.")
     deserved: Amounts = Field(description="In force, milli-cards per dimension: its fair share when all want cards.")
     cap: Amounts = Field(description="In force, milli-cards per dimension; an absent dimension is unlimited.")

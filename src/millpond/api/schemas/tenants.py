@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from millpond.api.schemas.common import Schema
+from millpond.api.schemas.base import Schema
 from millpond.domain.records import MemberRecord, ProjectRecord, Role, TenantRecord
 
 

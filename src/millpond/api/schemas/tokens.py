@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import AwareDatetime, Field
 
-from millpond.api.schemas.common import Schema
+from millpond.api.schemas.base import Schema
 from millpond.domain.records import TokenRecord
 
 

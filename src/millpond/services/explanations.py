@@ -1,0 +1,91 @@
+"""Why a job waits, and what an offer would get.  Judged on the pool as it is at this moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from millpond.authz.actors import SYSTEM, Actor
+from millpond.db.session import Tx
+from millpond.db.stores.world import world_load
+from millpond.domain.jobs import JobState
+from millpond.domain.records import JobRecord, World
+from millpond.scheduling.explain import Explanation, explain, offer
+from millpond.scheduling.snapshot import RunState
+from millpond.scheduling.world import job_make
+from millpond.services.deps import Services
+from millpond.services.jobs import JobRef, job_find
+from millpond.services.planning import Pool, Sight, pool_of, sight_of
+from millpond.services.submissions import job_prepare, spec_read
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An explanation as far as the caller may see, and what it is about."""
+
+    explanation: Explanation
+    name: str
+    queue: str
+    state: JobState
+    now: datetime
+    simulated: bool
+    offered: bool
+
+
+def job_why(deps: Services, actor: Actor, ref: JobRef) -> Answer:
+    """Every limit that binds now, who is ahead, and the expected start."""
+
+    def work(tx: Tx) -> tuple[JobRecord, World]:
+        return job_find(tx, actor, ref), world_load(tx, SYSTEM)
+
+    job, world = deps.database.run("job_why", work, snapshot=True)
+    pool = pool_of(world, deps.clock())
+    if job.finished_at is not None:
+        return _answer(_over(job), job, pool)
+    found = explain(pool.snapshot, job.id)
+    return _answer(_shown(found, sight_of(actor), pool), job, pool)
+
+
+def offer_make(deps: Services, actor: Actor, body: object) -> Answer:
+    """What would happen to this job if it were submitted now.  Refused like a submission; nothing is stored."""
+    spec = spec_read(body)
+
+    def work(tx: Tx) -> tuple[JobRecord, World]:
+        return job_prepare(deps, tx, actor, spec), world_load(tx, SYSTEM)
+
+    job, world = deps.database.run("offer_make", work, snapshot=True)
+    pool = pool_of(world, job.submitted_at)
+    found = offer(pool.snapshot, job_make(job, pool.snapshot.now))
+    return replace(_answer(_shown(found, sight_of(actor), pool), job, pool), offered=True)
+
+
+def _answer(found: Explanation, job: JobRecord, pool: Pool) -> Answer:
+    return Answer(
+        explanation=found,
+        name=job.name,
+        queue=job.queue,
+        state=job.state,
+        now=pool.now,
+        simulated=pool.simulated,
+        offered=False,
+    )
+
+
+def _over(job: JobRecord) -> Explanation:
+    """Nothing keeps a job that has ended."""
+    return Explanation(job.id, RunState.QUEUED)
+
+
+def _shown(found: Explanation, sight: Sight, pool: Pool) -> Explanation:
+    """The explanation without what the caller may not see."""
+    jobs = pool.jobs()
+    hold = found.hold
+    return replace(
+        found,
+        reasons=tuple(sight.reason(reason, jobs) for reason in found.reasons),
+        ahead=tuple(
+            ahead if sight.sees(ahead.tenant) else replace(ahead, job="", user="", tenant="", queue="")
+            for ahead in found.ahead
+        ),
+        hold=None if hold is None else replace(hold, victims=sight.visible(jobs, hold.victims)),
+    )
