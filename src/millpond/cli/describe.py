@@ -8,6 +8,7 @@ from itertools import islice
 
 from millpond.cli.lazy import argument, command
 from millpond.cli.output import Cell, Column, plain
+from millpond.cli.places import Places
 from millpond.cli.session import Session
 from millpond.cli.values import age, cards, job_state, local, owner, seats, size, span, state
 from millpond.cli.why import explanation_write
@@ -65,7 +66,7 @@ def _fields(session: Session, job: Job) -> list[tuple[str, Cell | str]]:
         ("priority", str(job["priority"])),
         ("cards", f"{size(job)} = {cards(job['milli'])}"),
         ("ranks", str(job["ranks"])),
-        ("where", seats(job["placement"])),
+        ("where", Places(session).text(job)),
         ("submitted", f"{local(job['submitted_at'])} ({age(job['submitted_at'], now)})"),
         ("started", local(job["started_at"])),
         ("finished", local(job["finished_at"])),

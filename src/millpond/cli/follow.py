@@ -7,9 +7,10 @@ import sys
 from millpond.cli.errors import Exit
 from millpond.cli.log_writer import LogWriter
 from millpond.cli.merge import Item, Merged
+from millpond.cli.places import Places
 from millpond.cli.reasons import reason_short
 from millpond.cli.session import Session
-from millpond.cli.values import seats, span, until
+from millpond.cli.values import span, until
 from millpond.domain.errors import MillpondError
 from millpond.domain.jobs import JOB_TERMINAL
 from millpond.sdk.answers import Job, JobChange, LogPiece
@@ -36,6 +37,7 @@ class Follower:
         self._job = job
         self._offers_stop = offers_stop
         self._writer = LogWriter(session.output, job["ranks"])
+        self._places = Places(session)
         self._codes: tuple[str, ...] = ()
         self._eta: str | None = None
         client = session.client
@@ -90,7 +92,7 @@ class Follower:
             self._output.status("")
             key = f"run.{job['state']}"
             if job["state"] not in TERMINAL and self._texts.has(key):
-                self._output.note(self._texts(key, name=job["name"], where=seats(job["placement"])), "dim")
+                self._output.note(self._texts(key, name=job["name"], where=self._places.text(job) or "-"), "dim")
 
     def _waits(self, change: JobChange) -> str:
         """Place, first reason and expected start in one line."""

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 import click
@@ -74,7 +75,8 @@ def main() -> None:
 
 def command_run(args: Sequence[str], surroundings: Surroundings | None = None, program: str = "millpond") -> int:
     """Run one command line and give its exit code.  Never a traceback for what a user or a server can do."""
-    surroundings = surroundings or Surroundings()
+    surroundings = _spoken(args, surroundings or Surroundings())
+    texts = Texts(language(surroundings.environ))
     as_json = "--json" in args[: args.index("--")] if "--" in args else "--json" in args
     try:
         result = root.main(list(args), prog_name=program, standalone_mode=False, obj=surroundings)
@@ -84,13 +86,13 @@ def command_run(args: Sequence[str], surroundings: Surroundings | None = None, p
         click.echo(error.ctx.get_help() if error.ctx else "")
         return Exit.OK
     except click.ClickException as error:
-        _usage_report(error, _texts(args, surroundings), program, as_json=as_json)
+        _usage_report(error, texts, program, as_json=as_json)
         return Exit.USAGE
     except MillpondError as error:
         if as_json:
             _say(json.dumps(error_json(error), ensure_ascii=False))
         else:
-            _say("\n".join(error_lines(error, _texts(args, surroundings))))
+            _say("\n".join(error_lines(error, texts)))
         return exit_code(error)
     except (KeyboardInterrupt, click.Abort):
         _say("")
@@ -111,8 +113,8 @@ def _usage_report(error: click.ClickException, texts: Texts, program: str, *, as
     _say(f"millpond: {message}\n  {texts('error.hint')}: {hint}")
 
 
-def _texts(args: Sequence[str], surroundings: Surroundings) -> Texts:
-    """The language even of a command line that cannot be understood."""
+def _spoken(args: Sequence[str], surroundings: Surroundings) -> Surroundings:
+    """``--lang`` put into the environment: it counts even on a command line that cannot be understood."""
     wanted = ""
     for index, word in enumerate(args):
         if word.startswith("--lang="):
@@ -121,7 +123,7 @@ def _texts(args: Sequence[str], surroundings: Surroundings) -> Texts:
             wanted = args[index + 1]
         elif word == "--":
             break
-    return Texts(language(surroundings.environ, wanted))
+    return replace(surroundings, environ={**surroundings.environ, "MILLPOND_LANG": wanted}) if wanted else surroundings
 
 
 def _say(text: str) -> None:

@@ -129,7 +129,8 @@ class Output:
 
 def _cell(value: Cell | str) -> Cell:
     cell = value if isinstance(value, Cell) else Cell(value)
-    return Cell(printable(cell.text) or "-", cell.style)
+    indent = " " * (len(cell.text) - len(cell.text.lstrip(" ")))
+    return Cell(indent + printable(cell.text) or "-", cell.style)
 
 
 def aligned(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> list[str]:

@@ -8,9 +8,9 @@ import click
 
 from millpond.cli.lazy import command, option
 from millpond.cli.output import Cell, Column
-from millpond.cli.reasons import reason_short
+from millpond.cli.places import Places
 from millpond.cli.session import Session
-from millpond.cli.values import age, cards, job_state, owner, seats
+from millpond.cli.values import age, cards, job_state, owner
 from millpond.domain.jobs import JOB_LIVE, JobState
 from millpond.sdk.answers import Job, PoolJob
 
@@ -51,7 +51,8 @@ def ps(session: Session, ended: bool, everyone: bool, user: str, states: Sequenc
         session.output.note(session.texts("ps.empty" if user else "ps.empty_everyone"))
         return
     waiting = _waiting(session, jobs)
-    session.output.table(COLUMNS, [_row(session, job, waiting.get(job["id"])) for job in jobs[:limit]])
+    places = Places(session)
+    session.output.table(COLUMNS, [_row(session, places, job, waiting.get(job["id"])) for job in jobs[:limit]])
     if len(jobs) > limit:
         session.output.note(session.texts("ps.more", limit=limit))
 
@@ -63,7 +64,7 @@ def _waiting(session: Session, jobs: Sequence[Job]) -> dict[str, PoolJob]:
     return {job["job"]: job for job in session.client.queues.pool()["waiting"]}
 
 
-def _row(session: Session, job: Job, waiting: PoolJob | None) -> list[Cell | str]:
+def _row(session: Session, places: Places, job: Job, waiting: PoolJob | None) -> list[Cell | str]:
     return [
         job["name"],
         job_state(session.texts, job),
@@ -71,18 +72,18 @@ def _row(session: Session, job: Job, waiting: PoolJob | None) -> list[Cell | str
         owner(job["tenant"], job["user"]),
         cards(job["milli"]),
         age(job["submitted_at"], session.now()),
-        _where(session, job, waiting),
+        _where(session, places, job, waiting),
         job["id"],
     ]
 
 
-def _where(session: Session, job: Job, waiting: PoolJob | None) -> str:
-    """Where it sits, why it waits, or how it ended."""
+def _where(session: Session, places: Places, job: Job, waiting: PoolJob | None) -> str:
+    """Where it sits, why it waits (the first code; `why` has all), or how it ended."""
     if job["placement"]:
-        return seats(job["placement"])
+        return places.text(job)
     if waiting is not None and waiting["reason"] is not None:
         place = f"#{waiting['position']} " if waiting["position"] else ""
-        return place + reason_short(session.texts, waiting["reason"])
+        return place + waiting["reason"]["code"]
     if job["finished_at"]:
         code = f" ({job['exit_code']})" if job["exit_code"] else ""
         return session.texts.word("end", job["reason"] or "") + code

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from urllib.parse import urlencode
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
@@ -22,7 +23,8 @@ from millpond.sdk.transport import Transport, clean
 class Shell:
     """One running command.  `read` in one thread and `write` in another is fine."""
 
-    def __init__(self, socket: ClientConnection, server: str) -> None:
+    def __init__(self, stack: ExitStack, socket: ClientConnection, server: str) -> None:
+        self._stack = stack
         self._socket = socket
         self._server = server
         self.exit_code: int | None = None
@@ -71,7 +73,7 @@ class Shell:
 
     def close(self) -> None:
         """Hang up: the server kills the command."""
-        self._socket.close()
+        self._stack.close()
 
     def _send(self, message: str | bytes) -> None:
         try:
@@ -92,20 +94,23 @@ def shell_open(
     query = urlencode(clean(params))
     uri = "ws" + transport.server.removeprefix("http") + path + (f"?{query}" if query else "")
     headers = {key: value for key, value in transport.headers().items() if key == "Authorization"}
+    stack = ExitStack()
     try:
-        socket = connect(
-            uri,
-            additional_headers=headers,
-            proxy=None if transport.loopback else True,
-            max_size=None,
-            compression=None,
+        socket = stack.enter_context(
+            connect(
+                uri,
+                additional_headers=headers,
+                proxy=None if transport.loopback else True,
+                max_size=None,
+                compression=None,
+            )
         )
     except InvalidStatus as error:
         raise _handshake_error(error) from error
     except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
         raise transport.unreachable(error) from error
     rows, columns = size or (24, 80)
-    shell = Shell(socket, transport.server)
+    shell = Shell(stack, socket, transport.server)
     socket.send(json.dumps({"argv": list(argv), "rows": rows, "columns": columns}))
     return shell
 

@@ -189,7 +189,7 @@ def clean(params: Mapping[str, object] | None) -> tuple[tuple[str, str], ...]:
 
 def server_parse(text: str) -> str:
     """A server's address: ``http://host:port``, or ``host:port`` for short.  Raises `InvalidInput`."""
-    address = text.strip().rstrip("/")
+    address = text.strip()
     if "://" not in address:
         address = f"http://{address}"
     try:
@@ -199,4 +199,4 @@ def server_parse(text: str) -> str:
         raise InvalidInput(f"{text!r} is not an address", hint="write http://host:port") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or parts.query or parts.username:
         raise InvalidInput(f"{text!r} is not a server's address", hint="write http://host:port")
-    return address
+    return address.rstrip("/")
