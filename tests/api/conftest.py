@@ -1,0 +1,18 @@
+"""Fixtures of the API tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from millpond.db.session import Database
+from tests.api.house import House, house_open
+
+
+@pytest.fixture
+def house(database: Database) -> Iterator[House]:
+    """The API without an engine."""
+    with ExitStack() as stack:
+        yield house_open(stack, database)
