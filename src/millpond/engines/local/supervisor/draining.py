@@ -12,7 +12,7 @@ from .core import Core
 from .files import write_text_whole
 from .orders import DEADLINE_NAME, Problem
 from .process import kill, now_ms, parents, pidfd_signal
-from .script import shell_running
+from .script import shell_running, traps
 
 AGAIN_MS = 200
 
@@ -58,7 +58,7 @@ def drain_tick(core: Core, attempt: Attempt) -> None:
         if not attempt.termed:
             attempt.termed = True
             for rank in attempt.ranks:
-                rank_signal(rank, signal.SIGTERM)
+                rank_signal(attempt, rank, signal.SIGTERM)
         core.at(plan.deadline_ms, lambda: drain_tick(core, attempt))
     else:
         core.at(plan.term_ms, lambda: drain_tick(core, attempt))
@@ -66,7 +66,7 @@ def drain_tick(core: Core, attempt: Attempt) -> None:
 
 def warn(attempt: Attempt, what: str) -> None:
     for rank in attempt.ranks:
-        rank_signal(rank, signal.Signals[f"SIG{what}"])
+        rank_signal(attempt, rank, signal.Signals[f"SIG{what}"])
 
 
 def rank_catch_up(core: Core, attempt: Attempt, rank: Rank) -> None:
@@ -75,16 +75,17 @@ def rank_catch_up(core: Core, attempt: Attempt, rank: Rank) -> None:
     if attempt.doomed:
         kill_tree(core, attempt)
     elif plan is not None and attempt.warned:
-        rank_signal(rank, signal.Signals[f"SIG{plan.what}"])
+        rank_signal(attempt, rank, signal.Signals[f"SIG{plan.what}"])
         if attempt.termed:
-            rank_signal(rank, signal.SIGTERM)
+            rank_signal(attempt, rank, signal.SIGTERM)
 
 
-def rank_signal(rank: Rank, number: int) -> None:
-    """To the main process; while that is still our shell, to its children too (it survives a warning)."""
+def rank_signal(attempt: Attempt, rank: Rank, number: int) -> None:
+    """To the main process; while that is still our shell, to its children too: it only survives a warning.  A script
+    with traps of its own knows better what to do for its children."""
     if rank.main_fd < 0 or rank.exit is not None:
         return
-    if shell_running(rank.main):
+    if not traps(attempt.order["commands"]) and shell_running(rank.main):
         for pid, parent in parents().items():
             if parent == rank.main:
                 kill(pid, number)
@@ -97,7 +98,7 @@ def signal_send(core: Core, attempt: Attempt, what: str) -> None:
     if number in {signal.SIGTERM, signal.SIGKILL}:
         core.record(sent_record(attempt, now_ms()))
     for rank in attempt.ranks:
-        core.after(partial(rank_signal, rank, number))
+        core.after(partial(rank_signal, attempt, rank, number))
 
 
 def signal_number(what: str) -> int:

@@ -8,6 +8,8 @@ from pathlib import Path
 PASS_MODE = 0o711
 """Parents: others may pass, not list."""
 
+_OURS: set[str] = set()
+
 
 def folder_make(path: Path, mode: int, uid: int = 0) -> None:
     """Make a folder and its parents where they are missing, and give it to `uid` (0: nobody else).
@@ -15,18 +17,30 @@ def folder_make(path: Path, mode: int, uid: int = 0) -> None:
     A symbolic link is followed only where root or we ourselves put it.  What is made inside somebody else's folder
     belongs to `uid` as well.  Raises OSError.
     """
-    place = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    start = next((parent for parent in path.parents if str(parent) in _OURS), Path("/"))
+    place = os.open(start, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        parts = path.parts[1:]
+        ours = True
+        parts = path.relative_to(start).parts
         for number, name in enumerate(parts, 1):
             child = _step(place, name, mode if number == len(parts) else 0, uid)
             os.close(place)
             place = child
+            ours = ours and os.fstat(place).st_uid in {0, os.geteuid()}
+            if ours and number < len(parts) - 1:
+                _remember(start.joinpath(*parts[:number]))
     except OSError as error:
         error.filename = str(path)
         raise
     finally:
         os.close(place)
+
+
+def _remember(path: Path) -> None:
+    """Nobody else can change what this path leads to; the walk may begin here next time."""
+    if len(_OURS) > 100:
+        _OURS.clear()
+    _OURS.add(str(path))
 
 
 def _step(place: int, name: str, mode: int, uid: int) -> int:

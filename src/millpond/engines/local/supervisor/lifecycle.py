@@ -160,7 +160,7 @@ def _gang_ends(core: Core, attempt: Attempt, ending: Exit) -> None:
 
     def term() -> None:
         for rank in attempt.ranks:
-            rank_signal(rank, signal.SIGTERM)
+            rank_signal(attempt, rank, signal.SIGTERM)
         core.later(GANG_GRACE_MS, finish)
 
     def finish() -> None:

@@ -89,6 +89,7 @@ def bwrap_arguments(sandbox: Sandbox, view: View, uid: int) -> list[str]:
     words += ["--tmpfs", "/run"]
     for place in (*_SYSTEM, _RESOLVER):
         words += _system(place)
+    words += _parents((*sandbox.visible, *view.writable))
     for place in sandbox.visible:
         words += ["--ro-bind-try", place, place]
     for device in view.devices:
@@ -109,6 +110,14 @@ def setpriv_arguments(sandbox: Sandbox, uid: int) -> list[str]:
     """Become the user `uid` (0: stay root, without capabilities) and nothing more, for ever."""
     user = ["--reuid", str(uid), "--regid", str(uid), "--clear-groups"]
     return [sandbox.setpriv, *user, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
+
+
+def _parents(places: tuple[str, ...]) -> list[str]:
+    """bubblewrap makes the folders above a mount for itself alone (0700); the job's user must pass through them."""
+    above = {str(parent) for place in places for parent in Path(place).parents}
+    made = above - {"/", "/tmp", "/var/tmp", "/run"}  # noqa: S108
+    hidden = sorted(folder for folder in made if not any(f"{folder}/".startswith(f"{own}/") for own in _SYSTEM))
+    return [word for folder in hidden for word in ("--perms", "0755", "--dir", folder)]
 
 
 def _system(place: str) -> list[str]:

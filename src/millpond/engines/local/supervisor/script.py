@@ -15,6 +15,7 @@ COMMAND_BYTES = 100_000
 
 _OPERATORS = re.compile(r"[;&|()]+\Z")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_TRAP = re.compile(r"\btrap\b")
 _NOT_PROGRAMS = frozenset(
     {
         *("!", "{", "}", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac"),
@@ -93,6 +94,11 @@ def _first_word(text: str) -> str:
         elif letter.isspace():
             return text[:index]
     return text
+
+
+def traps(commands: list[str]) -> bool:
+    """Whether the user's own script handles signals."""
+    return any(_TRAP.search(command) for command in commands)
 
 
 def shell_arguments(script: str) -> list[str]:
