@@ -1,7 +1,7 @@
 """The composition root: the only module that sees everything.
 
-``millpond up``, ``down`` and ``db`` are registered here; ``python -m millpond.main`` is the server's own process, which
-`up` starts in the background.  The other commands import nothing of this.
+``python -m millpond.main`` is the server's own process, which ``millpond up`` starts in the background, or becomes with
+``--foreground``.  ``up``, ``down`` and ``db`` are in `millpond.commands`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from starlette.types import ASGIApp
 
 from millpond.api.app import app_make
 from millpond.commands.bootstrap import database_prepare, part_check, pool_declare
-from millpond.commands.database import db_command
-from millpond.commands.down import down_command
 from millpond.commands.guard import Guard
 from millpond.commands.journal import logging_setup
 from millpond.commands.places import (
@@ -38,15 +36,12 @@ from millpond.commands.places import (
 from millpond.commands.processes import file_locked, process_find
 from millpond.commands.stack import clock, control_make, engine_open, guard_parts, storage_open
 from millpond.commands.start import start_error_write
-from millpond.commands.up import up_command_make
 from millpond.config import Settings
 from millpond.control.context import ENGINE_SOURCE
 from millpond.control.runner import Runner
 from millpond.db.leader import Leader
 from millpond.domain.errors import Conflict, MillpondError
 from millpond.services.deps import PartCheck, Services
-
-__all__ = ["db_command", "down_command", "serve", "up_command"]
 
 log = structlog.get_logger("millpond.main")
 
@@ -146,8 +141,6 @@ def server_main(argv: list[str]) -> int:
         log.error("cannot start", error=str(error))  # noqa: TRY400 - a sentence for the operator, not a traceback
         return 1
 
-
-up_command = up_command_make(serve)
 
 if __name__ == "__main__":
     sys.exit(server_main(sys.argv[1:]))

@@ -12,7 +12,7 @@ from pathlib import PurePath
 import click
 
 from millpond.cli.errors import Exit, error_json, error_lines, exit_code
-from millpond.cli.lazy import LazyGroup
+from millpond.cli.lazy import LazyGroup, ReaderGone
 from millpond.cli.session import Surroundings
 from millpond.cli.texts import Texts, language
 from millpond.domain.errors import MillpondError
@@ -52,9 +52,9 @@ SECTIONS = {
         "simulate": "millpond.cli.offline.simulate:simulate_command",
     },
     "help.section_machine": {
-        "up": "millpond.main:up_command",
-        "down": "millpond.main:down_command",
-        "db": "millpond.main:db_command",
+        "up": "millpond.commands.up:up_command",
+        "down": "millpond.commands.down:down_command",
+        "db": "millpond.commands.database:db_command",
         "version": "millpond.cli.version:version",
         "completion": "millpond.cli.completion:completion",
     },
@@ -94,10 +94,13 @@ def command_run(args: Sequence[str], surroundings: Surroundings | None = None, p
         else:
             _say("\n".join(error_lines(error, texts)))
         return exit_code(error)
-    except (KeyboardInterrupt, click.Abort):
+    except click.Abort:
+        # Ctrl-C, or the end of input where an answer was asked for; click has ended the line.
+        return Exit.CANCELLED
+    except KeyboardInterrupt:
         _say("")
         return Exit.CANCELLED
-    except BrokenPipeError:
+    except (ReaderGone, BrokenPipeError):
         # The reader left (`millpond ps | head -1`): nothing is wrong, and nothing more can be said.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK

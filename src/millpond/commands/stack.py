@@ -10,16 +10,15 @@ from prometheus_client import CollectorRegistry
 
 from millpond.commands.guard import Part
 from millpond.commands.places import Pool
+from millpond.commands.pool import pool_specs
 from millpond.config import Settings
 from millpond.control.context import Control, Policy
 from millpond.control.metrics import ControlMetrics
 from millpond.db.embedded import EmbeddedPostgres
 from millpond.db.schema import upgrade
 from millpond.db.session import Database
-from millpond.domain.nodes import NodeSpec
 from millpond.engines.local.engine import LocalEngine
 from millpond.engines.local.launch import supervisor_ensure, supervisor_pid
-from millpond.files.nodes import sim_parse
 
 
 def clock() -> datetime:
@@ -47,11 +46,6 @@ def storage_open(settings: Settings) -> Storage:
     url = embedded.ensure() if embedded is not None else settings.database_url
     upgrade(url)
     return Storage(Database(url), url, embedded)
-
-
-def pool_specs(pool: Pool) -> tuple[NodeSpec, ...]:
-    """The declared nodes; none = this machine."""
-    return sim_parse(pool.text, pool.label) if pool.text else ()
 
 
 def engine_open(settings: Settings, pool: Pool) -> LocalEngine:

@@ -36,6 +36,11 @@ def settings_environ(settings: Settings, environ: Mapping[str, str]) -> dict[str
     return env
 
 
+def server_argv(*, replace_pool: bool) -> list[str]:
+    """The server's own process."""
+    return [sys.executable, "-m", "millpond.main", *(["--replace-pool"] if replace_pool else [])]
+
+
 def server_ensure(settings: Settings, *, replace_pool: bool) -> tuple[ServerFile, bool]:
     """The server of this state folder, running and ready; and whether it was started now."""
     folders_make(settings)
@@ -51,8 +56,9 @@ def server_ensure(settings: Settings, *, replace_pool: bool) -> tuple[ServerFile
 
 def _server_spawn(settings: Settings, *, replace_pool: bool) -> ServerFile:
     error_path(settings).unlink(missing_ok=True)
-    argv = [sys.executable, "-m", "millpond.main", *(["--replace-pool"] if replace_pool else [])]
-    process = process_spawn(argv, settings_environ(settings, os.environ), server_log(settings))
+    process = process_spawn(
+        server_argv(replace_pool=replace_pool), settings_environ(settings, os.environ), server_log(settings)
+    )
 
     def settled() -> bool:
         return process.poll() is not None or _ready_of(settings, process) is not None
@@ -107,7 +113,12 @@ def error_path(settings: Settings) -> Path:
 
 def start_error_write(settings: Settings, error: MillpondError) -> None:
     """What the server's process could not get over, for the `up` that waits for it."""
-    value: dict[str, object] = {"message": error.message, "hint": error.hint, "code": error.reason, "details": error.details}
+    value: dict[str, object] = {
+        "message": error.message,
+        "hint": error.hint,
+        "code": error.reason,
+        "details": error.details,
+    }
     value["unavailable"] = isinstance(error, Unavailable)
     file_write(error_path(settings), json.dumps(value, default=str), 0o600)
 

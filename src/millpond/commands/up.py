@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
 from pathlib import Path
 
 import click
 
 from millpond.cli.lazy import command, option
 from millpond.cli.session import Session
-from millpond.commands.places import pool_read, pool_resolve, server_read, token_path
-from millpond.commands.start import server_ensure
+from millpond.commands.places import pool_read, pool_resolve, token_path
+from millpond.commands.pool import pool_specs
+from millpond.commands.start import server_argv, server_ensure, settings_environ
 from millpond.config import Settings
 
 TRY = (
@@ -18,8 +20,6 @@ TRY = (
     "millpond run --name hello --gpu 1 -- echo hello",
     "millpond ps --all",
 )
-
-Serve = Callable[[Settings, bool], int]
 
 
 def settings_of(session: Session, **given: object) -> Settings:
@@ -31,32 +31,27 @@ def settings_of(session: Session, **given: object) -> Settings:
     return Settings(**values)  # type: ignore[arg-type]
 
 
-def up_command_make(serve: Serve) -> click.Command:
-    """The command; `serve` runs the server in this process, for ``--foreground``."""
-
-    @command("up")
-    @option("--sim", help="option.sim", metavar="POOL", default="")
-    @option("--state-dir", help="option.state_dir", metavar="DIR", default="")
-    @option("--host", help="option.host", default="")
-    @option("--port", help="option.port", type=click.IntRange(0, 65535), default=None)
-    @option("--isolation", help="option.isolation", type=click.Choice(["auto", "bubblewrap", "none"]), default=None)
-    @option("--replace-pool", help="option.replace_pool", is_flag=True)
-    @option("--foreground", help="option.foreground", is_flag=True)
-    def up(session: Session, replace_pool: bool, foreground: bool, **given: object) -> int:
-        settings = settings_of(session, **given)
-        # A file named on the command line is named from here, and the server works elsewhere.
-        if settings.sim and Path(settings.sim).is_file():
-            settings = settings.model_copy(update={"sim": str(Path(settings.sim).absolute())})
-        pool_resolve(settings.sim, pool_read(settings))
-        if foreground:
-            return serve(settings, replace_pool)
-        return _report(session, settings, replace_pool=replace_pool)
-
-    return up
+@command("up")
+@option("--sim", help="option.sim", metavar="POOL", default="")
+@option("--state-dir", help="option.state_dir", metavar="DIR", default="")
+@option("--host", help="option.host", default="")
+@option("--port", help="option.port", type=click.IntRange(0, 65535), default=None)
+@option("--isolation", help="option.isolation", type=click.Choice(["auto", "bubblewrap", "none"]), default=None)
+@option("--replace-pool", help="option.replace_pool", is_flag=True)
+@option("--foreground", help="option.foreground", is_flag=True)
+def up_command(session: Session, replace_pool: bool, foreground: bool, **given: object) -> int:
+    """Start what is not running; with ``--foreground`` become the server."""
+    settings = settings_of(session, **given)
+    # A file named on the command line is named from here, and the server works elsewhere.
+    if settings.sim and Path(settings.sim).is_file():
+        settings = settings.model_copy(update={"sim": str(Path(settings.sim).absolute())})
+    pool_specs(pool_resolve(settings.sim, pool_read(settings)))
+    if foreground:
+        os.execve(sys.executable, server_argv(replace_pool=replace_pool), settings_environ(settings, os.environ))  # noqa: S606
+    return _report(session, settings, replace_pool=replace_pool)
 
 
 def _report(session: Session, settings: Settings, *, replace_pool: bool) -> int:
-    before = server_read(settings)
     server, fresh = server_ensure(settings, replace_pool=replace_pool)
     pool = pool_read(settings)
     token = token_path(settings)
@@ -74,7 +69,6 @@ def _report(session: Session, settings: Settings, *, replace_pool: bool) -> int:
             }
         )
         return 0
-    del before
     key = "up.started" if fresh else "up.adopted"
     out.heading(texts(key, address=server.address, pid=server.pid))
     label = texts("up.pool_simulated", label=pool.label) if pool.label else texts("up.pool_real")

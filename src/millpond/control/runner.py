@@ -25,13 +25,13 @@ from millpond.engines.base import EngineError
 
 log = structlog.get_logger("millpond.control")
 
-OBSERVE_WAIT = 2.0
+OBSERVE_WAIT = 1.0
 HOLD_CHECK = 2.0
 APPLY_REST = 30.0
 APPLY_AGAIN = 0.2
 HOUSE_REST = 60.0
 HOUSE_AGAIN = 0.5
-LISTEN_WAIT = 5.0
+LISTEN_WAIT = 1.0
 PAUSE_FIRST, PAUSE_LAST = 0.1, 5.0
 
 
