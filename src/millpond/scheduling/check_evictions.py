@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from millpond.domain.queues import queue_ancestors
+from millpond.scheduling.check_book import Use
 from millpond.scheduling.check_world import World
 from millpond.scheduling.decisions import Evict, Rank, Violation
-from millpond.scheduling.snapshot import Job
+from millpond.scheduling.snapshot import Job, RunState
 
 
 def evictions(world: World) -> Iterator[Violation]:
@@ -37,33 +38,46 @@ def _eviction_wrong(world: World, evict: Evict, victim: Job, claim: Job) -> str:
         return f"{evict.why} is not the word for it"
     if same and (victim.preemptible, -victim.priority) <= (claim.preemptible, -claim.priority):
         return "it does not stand behind the claim in their leaf"
-    reasons = [_ranks_wrong(world, victim, claim, ranks) for ranks in _rank_views(world, claim)]
-    return reasons[0] if all(reasons) else ""
-
-
-def _rank_views(world: World, claim: Job) -> Iterator[dict[str, Rank]]:
-    """Ranks with the claim inserted: before the pass, and after everything else that it decided."""
     mine = {evict.job for evict in world.plan.evict if evict.claimant == claim.id}
     own_leaf = {job_id for job_id in mine if world.jobs[job_id].queue == claim.queue}
     use = world.holds[claim.id]
-    before = [
-        other
-        for job_id, other in world.running.items()
-        if job_id not in own_leaf and (job_id in world.evicted or job_id not in world.leaving)
-    ]
+    first = ""
+    for uses in _rank_views(world, claim, mine):
+        ranks = world.book.ranks([other for other in uses if other.job.id not in own_leaf], use)
+        if same:
+            ranks[victim.id] = world.book.ranks(uses, use)[victim.id]
+        wrong = _ranks_wrong(world, victim, claim, ranks)
+        if not wrong:
+            return ""
+        first = first or wrong
+    return first
+
+
+def _rank_views(world: World, claim: Job, mine: set[str]) -> Iterator[list[Use]]:
+    """Who is ranked with the claim: before the pass, after everything else that it decided, and after each start.
+
+    Who is draining has no rank.  What was decided before this claim is known but for how many jobs had started by then.
+    """
+    there = {job_id: other for job_id, other in world.running.items() if other.job.state is RunState.RUNNING}
     old = [other for job_id, other in world.old_holds.items() if job_id != claim.id]
-    yield world.book.ranks([*before, *old], use)
-    kept = [
-        other for job_id, other in world.running.items() if job_id in mine - own_leaf or job_id not in world.leaving
-    ]
+    yield [*there.values(), *old]
+    kept = [other for job_id, other in there.items() if job_id in mine or job_id not in world.leaving]
     others = [other for job_id, other in world.holds.items() if job_id != claim.id]
-    yield world.book.ranks([*kept, *others, *world.starts.values()], use)
+    yield [*kept, *others, *world.starts.values()]
+    order = [hold.job for hold in world.plan.hold]
+    earlier = order[: order.index(claim.id)]
+    gone = {evict.job for evict in world.plan.evict if evict.claimant in earlier}
+    still = [other for job_id, other in there.items() if job_id not in gone]
+    still += [world.holds[job_id] for job_id in earlier]
+    starts = list(world.starts.values())
+    for count in range(len(starts) + 1):
+        yield [*still, *starts[:count]]
 
 
 def _ranks_wrong(world: World, victim: Job, claim: Job, ranks: dict[str, Rank]) -> str:
     high = ranks[claim.id]
     if victim.queue == claim.queue:
-        low = world.book.ranks(world.running.values())[victim.id]
+        low = ranks[victim.id]
         return f"its rank {low.word} is above {high.word}" if low < high else ""
     low = ranks[victim.id]
     if low <= high:

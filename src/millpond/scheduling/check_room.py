@@ -16,7 +16,6 @@ from millpond.scheduling.snapshot import Job, NodeState
 EXCUSES = frozenset(
     {
         Code.RESERVED_FOR, Code.PREEMPTING, Code.CARD_HOURS_EXHAUSTED, Code.BALANCE_HELD, Code.ENGINE_REFUSED,
-        Code.TOPOLOGY,
     }
 )  # fmt: skip
 """Reasons for which a job may wait although idle cards and its quotas would let it start."""

@@ -193,9 +193,7 @@ class Attempt:
 
     def _caps_enough(self, mask: int) -> bool:
         for lack in self.lacks:
-            freed = sum(
-                self._freed(task, lack) for number, task in enumerate(self.tasks) if mask >> number & 1
-            )
+            freed = sum(self._freed(task, lack) for number, task in enumerate(self.tasks) if mask >> number & 1)
             if freed < lack.deficit:
                 return False
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from millpond.domain.amounts import memory_format, milli_format
@@ -49,6 +50,10 @@ def _closed(state: State, job: Job, ask: Ask) -> Reason:
 def _too_large(views: list[View], ask: Ask) -> Reason:
     fitting = [view for view in views if view_fits(view, ask)]
     with_cards = [view for view in views if cards_enough(view, ask)]
+    if len(fitting) >= ask.nodes and not ask.require:
+        most = max(Counter(view.room.kind.model for view in fitting).values())
+        text = f"it asks for {ask.nodes} nodes with one card model, at most {most} have the same"
+        return Reason(Code.TOO_LARGE, text, need=ask.nodes, have=most)
     if len(fitting) >= ask.nodes:
         return Reason(Code.TOPOLOGY, f"no {ask.require} has {ask.nodes} such nodes", need=ask.nodes, have=len(fitting))
     if not with_cards and ask.milli:

@@ -49,7 +49,7 @@ class Task:
 
     @property
     def ranked(self) -> bool:
-        """Whether it has a rank: who leaves has none, though his usage counts until he is gone or a hold replaces it."""
+        """Whether it has a rank: who leaves has none, though it counts as usage until it is gone or a hold replaces it."""
         return self.counted and self.kind is not Kind.DRAINING and not self.overdue
 
 
