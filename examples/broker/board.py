@@ -36,7 +36,7 @@ class Board:
         line = f"{time.monotonic() - self._began:5.1f} s  {text}"
         self._said.append(line)
         if self._live is None:
-            self._console.print(line, markup=False, highlight=False)
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -52,7 +52,7 @@ class Board:
             self._thread.join(timeout=10)
             self._live.stop()
             for line in self._said:
-                self._console.print(line, markup=False, highlight=False)
+                self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _follow(self) -> None:
         while self._live is not None and not self._stop.wait(REFRESH_SECONDS):

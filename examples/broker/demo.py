@@ -24,6 +24,7 @@ from stage import StageError, stage_open
 from millpond.sdk.errors import MillpondError
 
 POOL = "8x8xA800-80GB"
+PLAIN_WIDTH = 120
 
 
 def report_show(console: Console, figures: dict[str, object], checks: list[Check]) -> None:
@@ -40,6 +41,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--report", type=Path, default=Path("demo-report.json"), help="where the report goes")
     options = parser.parse_args(argv)
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=PLAIN_WIDTH)
     began = time.monotonic()
     try:
         with stage_open(POOL) as stage:
@@ -53,8 +56,7 @@ def main(argv: list[str]) -> int:
                 broker.evening()
                 figures = report_make(broker)
                 broker.stop_all()
-            evicted = [job["name"] for job in broker.evicted(broker.day.languages)]
-            checks = checks_make(figures, broker.day.languages[-1]["name"], evicted)
+            checks = checks_make(figures, broker.day.languages[-1]["name"])
     except (ActFailed, StageError, MillpondError) as error:
         console.print(f"the demo failed: {error}", markup=False, highlight=False, soft_wrap=True)
         return 1

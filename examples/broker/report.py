@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from scenario import Broker, mapping_format
+from scenario import Broker, asked_to_leave, mapping_format
 
 from millpond.sdk.answers import Attempt, Job
 
@@ -74,7 +74,8 @@ def eviction(broker: Broker, job: Job) -> dict[str, Any]:
         "job": job["id"],
         "name": job["name"],
         "for": attempt["drain_for"],
-        "reason": attempt["reason"],
+        "why": attempt["drain_reason"],
+        "ended": attempt["reason"],
         "exit_code": attempt["exit_code"],
         "asked_at": attempt["draining_at"],
         "gone_at": attempt["ended_at"],
@@ -87,15 +88,16 @@ def lost(broker: Broker, job: Job) -> int:
 
 
 def _drained(broker: Broker, job: Job) -> Attempt:
-    return next(attempt for attempt in broker.attempts(job) if attempt["drain_reason"])
+    return next(attempt for attempt in broker.attempts(job) if asked_to_leave(attempt))
 
 
 def _same_submission(broker: Broker, job: Job) -> bool:
     return broker.refreshed(job)["submitted_at"] == job["submitted_at"]
 
 
-def checks_make(figures: dict[str, Any], spared: str, evicted: list[str]) -> list[Check]:
-    """What must hold.  `spared` is the job that had the most to lose, `evicted` those that gave way."""
+def checks_make(figures: dict[str, Any], spared: str) -> list[Check]:
+    """What must hold.  `spared` is the job that had the most to lose."""
+    evicted = [proof["name"] for proof in figures["resumed"]]
     ready = figures["trade_ready_seconds"]
     why = figures["why"]["reasons"][0] if figures["why"] else {}
     split = {tenant: round(cards * 1000) for tenant, cards in figures["cards_by_tenant"].items()}

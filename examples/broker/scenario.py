@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 import yaml
@@ -107,13 +108,13 @@ class Broker:
         self.client.jobs.stop(day.others["service"]["id"])
         self.board.say("evening: trade stops its service")
         for job in self.evicted(day.languages):
-            self._until(f"{job['name']} goes on", 45, lambda job=job: self._saved(job, self._job(job)["attempts"]))  # type: ignore[misc]
+            self._until(f"{job['name']} goes on", 45, partial(self._gone_on, job))
         day.used["evening"] = self._cards_used()
         self.board.say("the evicted jobs train on from their checkpoints")
 
     def evicted(self, jobs: list[Job]) -> list[Job]:
-        """Those that were asked to leave for another job, or left for any reason but their own."""
-        return [job for job in jobs if any(attempt["drain_reason"] for attempt in self.attempts(job))]
+        """Those that were asked to leave, by anybody but their owner."""
+        return [job for job in jobs if any(map(asked_to_leave, self.attempts(job)))]
 
     def attempts(self, job: Job) -> list[Attempt]:
         return sorted(self.client.jobs.attempts(job["id"]), key=lambda attempt: attempt["number"])
@@ -138,6 +139,11 @@ class Broker:
 
     def _saved(self, job: Job, attempt: int) -> Line | None:
         return self.journal.last(job["id"], attempt, "checkpoint", "saved")
+
+    def _gone_on(self, job: Job) -> Line | None:
+        """The first checkpoint of a later attempt."""
+        attempt = self._job(job)["attempts"]
+        return self._saved(job, attempt) if attempt > 1 else None
 
     def _why(self, job: Job) -> Explanation | None:
         explanation = self.client.jobs.why(job["id"])
@@ -168,7 +174,7 @@ class Broker:
             with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310
                 answer = json.load(response)
             answered.add(answer["rank"])
-            day.recognised += answer["digit"] == digits[index]
+            day.recognised += int(answer["digit"] == digits[index])
             day.predictions += 1
         day.ranks_answering = len(answered)
         right = f"{day.recognised} of {day.predictions} pictures recognised"
@@ -201,6 +207,10 @@ class Broker:
             wait = f" {reasons[0]['code']}: {reasons[0]['text']}" if reasons else ""
             lines.append(f"  {job['name']} {job['state']} attempt {job['attempts']} {job['message']}{wait}")
         return "\n".join(lines)
+
+
+def asked_to_leave(attempt: Attempt) -> bool:
+    return attempt["drain_reason"] not in {None, "cancelled"}
 
 
 def _between(earlier: str, later: str) -> float:
