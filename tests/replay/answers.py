@@ -214,7 +214,7 @@ def card(index: int = 0, **changes: Any) -> Any:
     return plain(Card(**{**values, **changes}))
 
 
-def queue(name: str, **changes: Any) -> Any:
+def queue(name: str, **changes: Any) -> Queue:
     tail = name.rpartition("/")[2]
     values: dict[str, Any] = {
         "name": name,
@@ -230,7 +230,7 @@ def queue(name: str, **changes: Any) -> Any:
         "lend": True,
         "dequeue": "traverse",
     }
-    return plain(Queue(**{**values, **changes}))
+    return Queue(**{**values, **changes})
 
 
 def tree() -> Any:
@@ -252,7 +252,7 @@ def tree() -> Any:
             pool=pool,
             used={"cards": 64_000},
             simulated=True,
-            items=[Queue.model_validate(item) for item in items],
+            items=items,
         )
     )
 

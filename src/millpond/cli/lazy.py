@@ -24,6 +24,10 @@ _GLOBALS = "millpond.globals"
 _TRAILING = "millpond.trailing"
 
 
+class ReaderGone(Exception):
+    """Whoever read our output has left.  (click would make an exit code 1 of a `BrokenPipeError`.)"""
+
+
 def texts_of(ctx: click.Context) -> Texts:
     """The catalogue in the language of this call."""
     surroundings = ctx.find_root().obj
@@ -41,9 +45,11 @@ def session_of(ctx: click.Context) -> Session:
     """The session of this call: surroundings and global options, one a process."""
     root = ctx.find_root()
     surroundings = root.obj if isinstance(root.obj, Surroundings) else Surroundings()
-    session: Session = ctx.meta.setdefault(
-        "millpond.session", Session(surroundings, ctx.meta.get(_GLOBALS, {}), texts_of(ctx))
-    )
+    session: Session | None = ctx.meta.get("millpond.session")
+    if session is None:
+        session = Session(surroundings, ctx.meta.get(_GLOBALS, {}), texts_of(ctx))
+        ctx.meta["millpond.session"] = session
+        root.call_on_close(session.close)
     return session
 
 
@@ -193,6 +199,12 @@ class LazyGroup(Spoken, click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         target = self.targets.get(cmd_name)
         return command_load(cmd_name, target) if target is not None else super().get_command(ctx, cmd_name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -87,6 +87,12 @@ class Session:
         make: type[Client] = import_module("millpond.sdk.client").Client
         return make(self.access.server, self.access.token)
 
+    def close(self) -> None:
+        """Hang up, if a client was made."""
+        client = self.__dict__.get("client")
+        if client is not None:
+            client.close()
+
     def _setting(self, name: str) -> str:
         return str(self.options.get(name) or self.environ.get(f"MILLPOND_{name.upper()}", ""))
 

@@ -1,0 +1,3 @@
+from tests.replay.calls import millpond, server
+
+__all__ = ["millpond", "server"]
