@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import IntegrityError
 
 from millpond.authz.actions import Action
 from millpond.authz.actors import Actor
@@ -49,17 +50,22 @@ def queues_replace(tx: Tx, actor: Actor, queues: Sequence[QueueConfig]) -> None:
     tx.exec_driver_sql(_LOCK)
     _tenants_check(tx, queues)
     _live_check(tx, [queue.name for queue in queues if queue.leaf])
-    tx.execute(delete(QUEUES).where(QUEUES.c.name.not_in(names)))
+    try:
+        _queues_write(tx, queues)
+    except IntegrityError as error:
+        # A job was submitted between the check and now.
+        raise Conflict("a queue that would go has just got a job", code="QUEUE_IN_USE", hint="apply again") from error
+
+
+def _queues_write(tx: Tx, queues: Sequence[QueueConfig]) -> None:
+    tx.execute(delete(QUEUES).where(QUEUES.c.name.not_in([queue.name for queue in queues])))
     if queues:
         statement = upsert(QUEUES)
         statement = statement.on_conflict_do_update(
             index_elements=["name"],
-            set_={name: statement.excluded[name] for name in ("leaf", "position", "config")},
+            set_={name: statement.excluded[name] for name in ("position", "config")},
         )
-        rows = [
-            {"name": queue.name, "leaf": queue.leaf, "position": place, "config": queue}
-            for place, queue in enumerate(queues)
-        ]
+        rows = [{"name": queue.name, "position": place, "config": queue} for place, queue in enumerate(queues)]
         tx.execute(statement, rows)
 
 

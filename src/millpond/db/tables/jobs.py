@@ -60,7 +60,7 @@ JOBS = Table(
         "live_queue",
         Text,
         Computed(f"CASE WHEN {LIVE_SQL} THEN queue END", persisted=True),
-        ForeignKey("queues.name"),
+        ForeignKey("queues.leaf_name"),
     ),
     ForeignKeyConstraint(["tenant", "project"], ["projects.tenant", "projects.name"]),
     check_word("state", JobState, "state"),

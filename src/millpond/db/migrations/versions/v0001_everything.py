@@ -96,13 +96,19 @@ def _queues() -> None:
         "queues",
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("tenant", sa.Text(), sa.Computed("split_part(name, '/', 1)", persisted=True), nullable=False),
-        sa.Column("leaf", sa.Boolean(), nullable=False),
+        sa.Column(
+            "leaf_name",
+            sa.Text(),
+            sa.Computed("CASE WHEN config ->> 'klass' IS NOT NULL THEN name END", persisted=True),
+            nullable=True,
+        ),
         sa.Column("position", sa.Integer(), nullable=False),
         sa.Column("config", postgresql.JSONB(), nullable=False),
         sa.CheckConstraint("config ->> 'name' = name", name=op.f("ck_queues_config")),
         sa.CheckConstraint("position >= 0", name=op.f("ck_queues_position")),
         sa.ForeignKeyConstraint(["tenant"], ["tenants.name"], name="fk_queues_tenant"),
         sa.PrimaryKeyConstraint("name", name="pk_queues"),
+        sa.UniqueConstraint("leaf_name", name="uq_queues_leaf_name"),
     )
     op.create_index("ix_queues_tenant", "queues", ["tenant"], unique=False)
 
@@ -168,7 +174,7 @@ def _jobs() -> None:
         ),
         sa.CheckConstraint("attempts >= 0", name=op.f("ck_jobs_attempts")),
         sa.CheckConstraint("retries_spent >= 0", name=op.f("ck_jobs_retries_spent")),
-        sa.ForeignKeyConstraint(["live_queue"], ["queues.name"], name="fk_jobs_live_queue"),
+        sa.ForeignKeyConstraint(["live_queue"], ["queues.leaf_name"], name="fk_jobs_live_queue"),
         sa.ForeignKeyConstraint(
             ["tenant", "project"], ["projects.tenant", "projects.name"], name="fk_jobs_tenant_project"
         ),
