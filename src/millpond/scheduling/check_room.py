@@ -13,11 +13,7 @@ from millpond.scheduling.check_world import World, load_of
 from millpond.scheduling.decisions import Violation
 from millpond.scheduling.snapshot import Job, NodeState
 
-EXCUSES = frozenset(
-    {
-        Code.RESERVED_FOR, Code.PREEMPTING, Code.CARD_HOURS_EXHAUSTED, Code.BALANCE_HELD, Code.ENGINE_REFUSED,
-    }
-)  # fmt: skip
+EXCUSES = frozenset({Code.CARD_HOURS_EXHAUSTED, Code.BALANCE_HELD, Code.ENGINE_REFUSED})
 """Reasons for which a job may wait although idle cards and its quotas would let it start."""
 
 

@@ -1,0 +1,180 @@
+"""Hypothesis strategies for whole snapshots: small pools, several tenants, gangs, fractions, running jobs in seats that
+make sense, quotas that a configuration would accept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+from millpond.domain.cards import CardRequest, card_request_parse
+from millpond.domain.jobs import QueueClass
+from millpond.domain.nodes import CardKind, NodeSpec
+from millpond.domain.queues import CARDS, Dequeue, QueueConfig
+from millpond.scheduling.snapshot import Job, NodeState, RunState, Seat, Settings, Snapshot
+
+T = TypeVar("T")
+Draw = Callable[[st.SearchStrategy[T]], T]
+
+MODELS = {"A800-80GB": 81_920, "H20-96GB": 98_304}
+TENANTS = ("alpha", "beta", "gamma")
+NOW = 1_000_000
+
+
+@dataclass
+class Floor:
+    """Free milli-cards of every card, and free milli-CPU of every node, while running jobs take their seats."""
+
+    nodes: tuple[NodeState, ...]
+    free: dict[tuple[str, int], int] = field(default_factory=dict)
+    cpu: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for state in self.nodes:
+            self.cpu[state.spec.name] = state.spec.cpu
+            kind = state.spec.cards
+            for card in range(kind.count if kind else 0):
+                self.free[state.spec.name, card] = 1000
+
+    def seat(self, job: Job, names: list[str]) -> tuple[Seat, ...]:
+        """Seats on the first of `names` that have room; empty if there are not enough."""
+        seats = [seat for name in names if (seat := self._one(job, name)) is not None][: job.nodes]
+        if len(seats) < job.nodes:
+            return ()
+        for seat in seats:
+            self.cpu[seat.node] -= job.cpu
+            for card in seat.cards:
+                self.free[seat.node, card] -= seat.milli
+        return tuple(seats)
+
+    def _one(self, job: Job, name: str) -> Seat | None:
+        state = next(state for state in self.nodes if state.spec.name == name)
+        kind = state.spec.cards
+        if self.cpu[name] < job.cpu or kind is None:
+            return None
+        if not job.gpu.none and not job.gpu.card_matches(kind.vendor, kind.model, kind.memory):
+            return None
+        share = job.gpu.milli if job.gpu.fraction else 1000
+        count = 1 if job.gpu.fraction else job.gpu.milli // 1000
+        cards = [card for card in range(kind.count) if self.free[name, card] >= share][:count]
+        return Seat(name, tuple(cards), share) if len(cards) == count else None
+
+
+@st.composite
+def node_states(draw: Draw[object]) -> tuple[NodeState, ...]:
+    count = draw(st.integers(1, 4))
+    size = draw(st.sampled_from([2, 4, 8]))
+    mixed = draw(st.booleans())
+    states = []
+    for index in range(1, count + 1):
+        model = draw(st.sampled_from(sorted(MODELS))) if mixed else "A800-80GB"
+        spec = NodeSpec(f"n{index}", 32_000, 262_144, CardKind(model, "nvidia", MODELS[model], size))
+        trouble = draw(st.sampled_from(["", "", "", "", "", "cordoned", "lost", "bad"]))
+        states.append(
+            NodeState(
+                spec,
+                cordoned=trouble == "cordoned",
+                lost=trouble == "lost",
+                bad_cards=frozenset({0}) if trouble == "bad" else frozenset(),
+            )
+        )
+    return tuple(states)
+
+
+@st.composite
+def queue_configs(draw: Draw[object], pool: int, *, models: bool) -> tuple[QueueConfig, ...]:
+    """Leaves of one to three tenants; guarantees fit the pool, G ≤ D ≤ C.  Amounts of several models have none."""
+    queues: list[QueueConfig] = []
+    left = 0 if models else pool
+    for tenant in TENANTS[: draw(st.integers(1, 3))]:
+        classes = draw(st.lists(st.sampled_from(list(QueueClass)), min_size=1, max_size=3, unique=True))
+        middle = draw(st.sampled_from(["", "", "red/"]))
+        total = 0
+        for klass in classes:
+            besteffort = klass is QueueClass.BESTEFFORT
+            guarantee = 0 if besteffort else draw(st.integers(0, left // 1000)) * 1000
+            deserved = 0 if besteffort else guarantee + draw(st.sampled_from([0, 0, 1000, 2000, 8000]))
+            cap = draw(st.sampled_from([None, None, deserved + 500, deserved + 4000]))
+            left -= guarantee
+            total += deserved
+            queues.append(
+                QueueConfig(
+                    f"{tenant}/{middle}{klass}",
+                    klass,
+                    None if besteffort else {CARDS: guarantee},
+                    None if besteffort else {CARDS: deserved},
+                    None if cap is None else {CARDS: cap},
+                    dequeue=draw(st.sampled_from([Dequeue.TRAVERSE, Dequeue.TRAVERSE, Dequeue.FIFO])),
+                )
+            )
+        if draw(st.booleans()):
+            extra = draw(st.sampled_from([0, 1000, 4000]))
+            queues.append(
+                QueueConfig(
+                    tenant,
+                    cap={CARDS: total + extra + 1000} if draw(st.booleans()) else None,
+                    deserved={CARDS: total + extra},
+                )
+            )
+    return tuple(queues)
+
+
+REQUESTS = ("0.25", "0.5", "0.333", "1", "1", "2", "2", "4", "8", "1..4", "A800:2", "H20:1", "0")
+
+
+@st.composite
+def waiting_jobs(draw: Draw[object], name: str, leaves: tuple[QueueConfig, ...]) -> Job:
+    leaf = draw(st.sampled_from(leaves))
+    gpu: CardRequest = card_request_parse(draw(st.sampled_from(REQUESTS)))
+    prod = leaf.klass is QueueClass.PROD
+    return Job(
+        id=name,
+        queue=leaf.name,
+        gpu=gpu,
+        nodes=draw(st.sampled_from([1, 1, 1, 2, 3])),
+        cpu=draw(st.sampled_from([0, 0, 0, 4000, 16_000])),
+        priority=draw(st.sampled_from([10, 50, 50, 90])),
+        preemptible=draw(st.booleans()) if prod else draw(st.sampled_from([True, True, True, False])),
+        submitted=NOW - draw(st.integers(0, 4000)),
+        max_duration=draw(st.sampled_from([None, None, 600, 7200])),
+        grace=draw(st.sampled_from([0, 20, 60])),
+        saves_on_signal=draw(st.booleans()),
+        checkpoint_every=draw(st.sampled_from([None, 300])),
+    )
+
+
+@st.composite
+def snapshots(draw: Draw[object]) -> Snapshot:
+    nodes: tuple[NodeState, ...] = draw(node_states())
+    kinds = [state.spec.cards for state in nodes if state.spec.cards]
+    pool = sum(kind.count for kind in kinds) * 1000
+    queues = draw(queue_configs(pool, models=len({kind.model for kind in kinds}) > 1))
+    leaves = tuple(queue for queue in queues if queue.leaf)
+    floor = Floor(nodes)
+    jobs: list[Job] = []
+    for index in range(draw(st.integers(0, 10))):
+        job = draw(waiting_jobs(f"r{index}", leaves))
+        if job.gpu.elastic:
+            job = replace(job, gpu=replace(job.gpu, milli_min=job.gpu.milli))
+        seats = floor.seat(job, draw(st.permutations([state.spec.name for state in nodes])))
+        if seats:
+            jobs.append(_running(draw, job, seats))
+    jobs += [draw(waiting_jobs(f"w{index}", leaves)) for index in range(draw(st.integers(0, 8)))]
+    settings = Settings(min_runtime=draw(st.sampled_from([0, 0, 120])))
+    return Snapshot(NOW, nodes, queues, tuple(jobs), settings=settings)
+
+
+def _running(draw: Draw[object], job: Job, seats: tuple[Seat, ...]) -> Job:
+    started = draw(st.integers(job.submitted, NOW))
+    saved = draw(st.sampled_from([None, 0, 1])) if started < NOW else None
+    leaving = draw(st.sampled_from([False] * 7 + [True]))
+    return replace(
+        job,
+        state=RunState.DRAINING if leaving else RunState.RUNNING,
+        seats=seats,
+        started=started,
+        checkpointed=None if saved is None else started + saved * (NOW - started) // 2,
+        until=NOW + 10 if leaving else None,
+    )
