@@ -17,7 +17,7 @@ from millpond.sdk import Client
 from millpond.sdk.answers import Job
 from millpond.sdk.errors import MillpondError
 
-REFRESH_SECONDS = 1.0
+REFRESH_SECONDS = 1.5
 STYLES = {"running": "green", "stopping": "yellow", "starting": "cyan", "queued": "magenta"}
 
 

@@ -75,7 +75,7 @@ class Broker:
         day = self.day
         day.factors = [self._submit("factor", number) for number in range(1, FACTORS + 1)]
         for number in range(1, LANGUAGES + 1):
-            steps = SLOW if number == LANGUAGES else 50
+            steps = SLOW if number == LANGUAGES else 25
             day.languages.append(self._submit("nlp", number, CHECKPOINT_STEPS=str(steps)))
         everybody = [*day.factors, *day.languages]
         self._until("all eight run", 30, lambda: all(self._job(job)["state"] == "running" for job in everybody))

@@ -7,7 +7,7 @@ every CHECKPOINT_STEPS steps (to a temporary name, then renamed, so that none is
 signal the gang agrees on a step, rank 0 saves, and all exit with code 75: "saved, queue me again".  The next attempt
 continues where the last one stopped.  What happens is printed as one JSON object a line.
 
-Environment: STEPS (100000), STEP_SECONDS (0.02: a step takes at least so long, in place of a GPU's work),
+Environment: STEPS (100000), STEP_SECONDS (0.05: a step takes at least so long, in place of a GPU's work),
 CHECKPOINT_STEPS (50), SEED (0), RATE (0.005), and what millpond sets.
 """
 
@@ -87,7 +87,7 @@ def shared_step(gang: Gang, slope: Weights, warned: bool) -> tuple[Weights, bool
 
 def train(gang: Gang, warned: Warned, folder: Path) -> int:
     """Train until STEPS or the warning; the exit code."""
-    steps, pause = int(os.environ.get("STEPS", "100000")), float(os.environ.get("STEP_SECONDS", "0.02"))
+    steps, pause = int(os.environ.get("STEPS", "100000")), float(os.environ.get("STEP_SECONDS", "0.05"))
     every, rate = int(os.environ.get("CHECKPOINT_STEPS", "50")), float(os.environ.get("RATE", "0.005"))
     seed = int(os.environ.get("SEED", "0"))
     pictures, digits = digits_load()
