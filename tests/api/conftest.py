@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from millpond.db.session import Database
+from tests.api.desk import DeskEngine
 from tests.api.house import House, house_open
 
 
@@ -16,3 +17,16 @@ def house(database: Database) -> Iterator[House]:
     """The API without an engine."""
     with ExitStack() as stack:
         yield house_open(stack, database)
+
+
+@pytest.fixture
+def desk() -> DeskEngine:
+    """The engine behind `staffed`."""
+    return DeskEngine()
+
+
+@pytest.fixture
+def staffed(database: Database, desk: DeskEngine) -> Iterator[House]:
+    """The API with an engine."""
+    with ExitStack() as stack:
+        yield house_open(stack, database, desk)

@@ -177,5 +177,3 @@ def _fill(tx: Tx, now: datetime) -> dict[str, str]:
 
 def seats_of(node: str, *cards: int, milli: int = 1000) -> tuple[SeatRecord, ...]:
     return (SeatRecord(node, cards, milli),)
-
-

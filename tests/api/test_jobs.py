@@ -45,7 +45,9 @@ def test_tenant_must_be_clear(house: House) -> None:
         ({"depends_on": ["nothing"]}, "NO_SUCH_JOB", ""),
     ],
 )
-def test_what_cannot_be_is_refused_without_a_trace(house: House, keys: dict[str, object], code: str, words: str) -> None:
+def test_what_cannot_be_is_refused_without_a_trace(
+    house: House, keys: dict[str, object], code: str, words: str
+) -> None:
     answer = house.ask("ann", "POST", "/v1/jobs", job_body("train", **keys))
     problem = answer.json()
     assert answer.status_code == 422

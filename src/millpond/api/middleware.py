@@ -10,7 +10,6 @@ from urllib.parse import unquote
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
-from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from millpond.api.bodies import body_parse, text_check
@@ -134,8 +133,3 @@ def _route_name(scope: Scope) -> str:
     route = scope.get("route")
     path = getattr(route, "path", "")
     return path if isinstance(path, str) and path else "unmatched"
-
-
-def route_find(routes: list[BaseRoute], scope: Scope) -> BaseRoute | None:
-    """The route that a scope would reach."""
-    return next((route for route in routes if route.matches(scope)[0] is Match.FULL), None)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import structlog
 
 from millpond.authz.actors import SYSTEM
-from millpond.db.session import Tx
+from millpond.db.session import JOBS_CHANNEL, Tx, notify
 from millpond.domain.errors import MillpondError
 from millpond.services.deps import Services
 from millpond.services.views import JobView, views_read
 
-CHANNEL = "millpond_jobs"
 RECONNECTED = "reconnected"
 PAUSE_S = 1.0
 BATCH = 500
@@ -46,6 +46,8 @@ class JobFeed:
         """Ask the thread to end, and wait for it."""
         self._stopping.set()
         if self._thread.is_alive():
+            with suppress(MillpondError):
+                self._deps.database.run("job_feed_stop", lambda tx: notify(tx, JOBS_CHANNEL, ""))
             self._thread.join(timeout_s)
 
     def subscribe(self, deliver: Deliver) -> Callable[[], None]:
@@ -64,18 +66,18 @@ class JobFeed:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                with self._deps.database.listen((CHANNEL,)) as listener:
+                with self._deps.database.listen((JOBS_CHANNEL,)) as listener:
                     self._deliver(None)
                     while not self._stopping.is_set():
                         self._handle(listener.wait(PAUSE_S))
-            except (MillpondError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - streams must outlive whatever the database does
                 _log.warning("job feed lost the database", error=str(error))
                 self._stopping.wait(PAUSE_S)
 
     def _handle(self, notes: Sequence[tuple[str, str]]) -> None:
         if any(channel == RECONNECTED for channel, _ in notes):
             self._deliver(None)
-        ids = list(dict.fromkeys(payload for channel, payload in notes if channel == CHANNEL and payload))
+        ids = list(dict.fromkeys(payload for channel, payload in notes if channel == JOBS_CHANNEL and payload))
         with self._lock:
             wanted = bool(self._subscribers)
         if not wanted:
