@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from millpond.domain.cards import CardRequest
 from millpond.domain.jobs import QueueClass
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.budget import hours_reasons
@@ -55,6 +56,7 @@ class Pass:
         self.dropped = set(self.state.dropped)
         self._misses: dict[tuple[object, ...], int] = {}
         self._found: dict[tuple[object, ...], tuple[int, tuple[Reason, ...]]] = {}
+        self._static: dict[tuple[CardRequest, Ask], Reason | None] = {}
         ready = [job for job in self.state.jobs.values() if self.state.waiting(job)]
         self._models = self._rivals(ready)
         self._keep_holds()
@@ -293,7 +295,10 @@ class Pass:
 
     def _limits_find(self, job: Job, ask: Ask) -> tuple[Reason, ...]:
         state, leaf = self.state, self.state.leaf(job)
-        static = static_reason(state, job, ask)
+        shape = (job.gpu, ask)
+        if shape not in self._static:
+            self._static[shape] = static_reason(state, job, ask)
+        static = self._static[shape]
         if static is not None and static.code is not Code.CORDONED:
             return (static,)
         models = self._models_of(job, ask) or list(state.pool.configured(job.gpu))
@@ -308,12 +313,19 @@ class Pass:
         reasons.extend(hours_reasons(state, job, ask))
         if static is not None:
             return (*reasons, static)
-        rooms = room_reasons(state, job, ask)
+        rooms = self._rooms(job, ask)
         if rooms and not (reasons and eviction_find(state, job, ask, caps=False)):
             reasons.extend(rooms)
         elif not rooms and all(self._lend_lack(job, ask, model) for model in models):
             reasons.append(lend_reason(state, job, ask, models[0], self._free(job, models[0])))
         return tuple(reasons)
+
+    def _rooms(self, job: Job, ask: Ask) -> tuple[Reason, ...]:
+        key = ("rooms", job.gpu, ask)
+        known = self._found.get(key)
+        if known is None or known[0] != self.state.version:
+            known = self._found[key] = (self.state.version, room_reasons(self.state, job, ask))
+        return known[1]
 
     def _wait_list(self, waits: dict[str, tuple[Reason, ...]]) -> tuple[Wait, ...]:
         jobs = self.state.jobs

@@ -39,7 +39,22 @@ class View:
 class Room:
     """One node.  ``open`` says that new work may start there; ``now`` is its present view, always up to date."""
 
-    __slots__ = ("broken", "cards", "cpu", "index", "key", "kind", "labels", "memory", "name", "now", "open", "state")
+    __slots__ = (
+        "_soon",
+        "broken",
+        "cards",
+        "cpu",
+        "index",
+        "key",
+        "kind",
+        "labels",
+        "memory",
+        "name",
+        "now",
+        "open",
+        "state",
+        "whole",
+    )
 
     def __init__(self, state: NodeState, index: int) -> None:
         spec = state.spec
@@ -55,6 +70,9 @@ class Room:
         self.cpu = [0, 0, 0]
         self.memory = [0, 0, 0]
         self.now = View(self, [], 0, 0, 0, 0)
+        self._soon: View | None = None
+        self.whole = view_make(self, [CARD] * self.kind.count, spec.cpu, spec.memory)
+        """The view of the node as configured, with nobody on it and every card healthy."""
         self.refresh()
 
     def _zeros(self, count: int) -> list[list[int]]:
@@ -62,6 +80,7 @@ class Room:
 
     def refresh(self) -> None:
         run, leave, hold = self.cards
+        self._soon = None
         view = self.now
         view.free = [CARD - a - max(b, c) for a, b, c in zip(run, leave, hold, strict=True)]
         view.idle = view.free.count(CARD)
@@ -69,17 +88,26 @@ class Room:
         view.cpu = self.state.spec.cpu - self.cpu[RUN] - max(self.cpu[LEAVE], self.cpu[HOLD])
         view.memory = self.state.spec.memory - self.memory[RUN] - max(self.memory[LEAVE], self.memory[HOLD])
 
-    def soon(self, *, holds: bool = True) -> View:
-        """The view once everybody who leaves has left; without `holds`, as if nothing were kept for anybody."""
-        run, _, hold = self.cards
-        free = [CARD - a - c for a, c in zip(run, hold, strict=True)] if holds else [CARD - a for a in run]
-        cpu = self.state.spec.cpu - self.cpu[RUN] - (self.cpu[HOLD] if holds else 0)
-        memory = self.state.spec.memory - self.memory[RUN] - (self.memory[HOLD] if holds else 0)
-        return view_make(self, free, cpu, memory)
+    def soon(self) -> View:
+        """The view once everybody who leaves has left."""
+        if self._soon is None:
+            run, _, hold = self.cards
+            free = [CARD - a - c for a, c in zip(run, hold, strict=True)]
+            spec = self.state.spec
+            self._soon = view_make(
+                self,
+                free,
+                spec.cpu - self.cpu[RUN] - self.cpu[HOLD],
+                spec.memory - self.memory[RUN] - self.memory[HOLD],
+            )
+        return self._soon
 
-    def empty(self) -> View:
-        """The view of the node as configured, with nobody on it and every card healthy."""
-        return view_make(self, [CARD] * self.kind.count, self.state.spec.cpu, self.state.spec.memory)
+    def unheld(self) -> View:
+        """As `soon`, if nothing were kept for anybody."""
+        spec = self.state.spec
+        return view_make(
+            self, [CARD - taken for taken in self.cards[RUN]], spec.cpu - self.cpu[RUN], spec.memory - self.memory[RUN]
+        )
 
 
 def view_make(room: Room, free: list[int], cpu: int, memory: int) -> View:
@@ -106,6 +134,7 @@ class Pool:
         self.rooms = [Room(state, index) for index, state in enumerate(ordered)]
         self.by_name = {room.name: room for room in self.rooms}
         self._open: dict[CardRequest, dict[str, list[Room]]] = {}
+        self._configured: dict[CardRequest, dict[str, list[Room]]] = {}
 
     def models(self, gpu: CardRequest) -> Mapping[str, list[Room]]:
         """The open rooms that a request may use, by model; a request without cards may use all, under ``""``."""
@@ -116,7 +145,10 @@ class Pool:
 
     def configured(self, gpu: CardRequest) -> Mapping[str, list[Room]]:
         """As `models`, over every configured node, whatever its state."""
-        return self._matching(gpu, open_only=False)
+        found = self._configured.get(gpu)
+        if found is None:
+            found = self._configured[gpu] = self._matching(gpu, open_only=False)
+        return found
 
     def _matching(self, gpu: CardRequest, *, open_only: bool) -> dict[str, list[Room]]:
         found: dict[str, list[Room]] = {}

@@ -71,6 +71,9 @@ class Attempt:
         self.ranks: list[Rank] = []
         self.nodes: list[_Node] = []
         self._enough: dict[int, bool] = {}
+        self._ready = 0
+        """Rooms that fit without any victim; ``_choices`` are the options of the others."""
+        self._choices: list[list[int]] = []
 
     def find(self) -> Eviction | None:
         candidates = self._candidates()
@@ -98,33 +101,26 @@ class Attempt:
 
     def _candidates(self) -> list[tuple[Rank, Task]]:
         """Everybody who might leave for this claim, with the lowest rank that he may have."""
-        own = [task for task in self.state.leaf_tasks[self.leaf] if self._movable(task) and behind(task.job, self.job)]
+        state = self.state
+        own = [task for task in state.leaf_tasks[self.leaf] if state.may_leave(task) and behind(task.job, self.job)]
         last = self._walk(frozenset(task.id for task in own)) if own else self.base
         claim = min(_claim(self.base), _claim(last))
-        found = [
-            (self.base.ranks[task.id], task)
-            for task in own
-            if self.base.ranks[task.id] >= claim and self._old(task, claim)
-        ]
+        ranks = self.base.ranks
+        found = [(ranks[task.id], task) for task in own if ranks[task.id] >= claim and self._old(task, claim)]
         if claim is Rank.OPPORTUNISTIC:
             return found
-        for leaf, tasks in self.state.leaf_tasks.items():
-            if leaf is self.leaf or not tasks:
-                continue
-            same_tenant = leaf.tenant is self.leaf.tenant
-            walks = (self.base, last) if same_tenant else (self.state.walk(leaf.tenant),)
-            for task in tasks:
-                if self._movable(task):
-                    rank = max(walk.ranks[task.id] for walk in walks)
-                    if self._reclaimable(task, rank, claim):
-                        found.append((rank, task))
+        for tenant in state.tree.root.children:
+            for rank, tasks in state.movable(tenant).items():
+                if tenant is self.leaf.tenant:
+                    ranked = [
+                        (max(self.base.ranks[task.id], last.ranks.get(task.id, rank)), task)
+                        for task in tasks
+                        if task.leaf is not self.leaf
+                    ]
+                    found.extend(pair for pair in ranked if self._reclaimable(pair[1], pair[0], claim))
+                elif rank > claim:
+                    found.extend((rank, task) for task in tasks if self._reclaimable(task, rank, claim))
         return found
-
-    def _movable(self, task: Task) -> bool:
-        """Running, or placed in this pass, or holding since before: not who leaves already or must not be stopped."""
-        if task.kind is Kind.HELD and task.id not in self.state.holds:
-            return False
-        return task.job.preemptible and task.ranked
 
     def _reclaimable(self, task: Task, rank: Rank, claim: Rank) -> bool:
         if rank <= claim or not self._old(task, claim):
@@ -154,7 +150,7 @@ class Attempt:
         for view in views:
             here = seated.get(view.room.name, [])
             if not view_fits(view, self.ask):
-                if not view_fits(view_with(view, ((seat, task.job) for task, seat in here)), self.ask):
+                if not here or not view_fits(view_with(view, ((seat, task.job) for task, seat in here)), self.ask):
                     continue
                 useful.update(task.id for task, _ in here)
             rooms.append((view, here))
@@ -169,8 +165,15 @@ class Attempt:
             _Node(view, [(index[task.id], seat, task.job) for task, seat in here if task.id in index], [])
             for view, here in rooms
         ]
+        self._ready = 0
+        self._choices = []
         for node in self.nodes:
-            node.options = [0] if view_fits(node.view, self.ask) else self._options(node)
+            if view_fits(node.view, self.ask):
+                node.options = [0]
+                self._ready += 1
+            else:
+                node.options = self._options(node)
+                self._choices.append(node.options)
 
     def _options(self, node: _Node) -> list[int]:
         """The smallest sets of candidates that make room on one node."""
@@ -208,8 +211,8 @@ class Attempt:
         )
 
     def _rooms_enough(self, mask: int) -> bool:
-        ready = [node.view for node in self.nodes if any(option & ~mask == 0 for option in node.options)]
-        if len(ready) < self.ask.nodes:
+        ready = self._ready + sum(1 for options in self._choices if any(option & ~mask == 0 for option in options))
+        if ready < self.ask.nodes:
             return False
         if not self.ask.require or self.ask.linked:
             return True

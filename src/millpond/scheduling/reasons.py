@@ -28,7 +28,7 @@ def static_reason(state: State, job: Job, ask: Ask) -> Reason | None:
     """Why no card of the configured pool would ever do, or only a closed node's (§6)."""
     if job.gpu.slice:
         return Reason(Code.NO_SUCH_CARD, f"slices (mig-{job.gpu.slice}) cannot be placed on this pool yet")
-    views = [room.empty() for rooms in state.pool.configured(job.gpu).values() for room in rooms]
+    views = [room.whole for rooms in state.pool.configured(job.gpu).values() for room in rooms]
     if not views:
         return Reason(Code.NO_SUCH_CARD, f"no node has {_kind(job.gpu)}", need=ask.total or None, have=0)
     if _place_any(state, job, ask, configured=True):
@@ -38,7 +38,7 @@ def static_reason(state: State, job: Job, ask: Ask) -> Reason | None:
 
 def _place_any(state: State, job: Job, ask: Ask, *, configured: bool) -> bool:
     groups = state.pool.configured(job.gpu) if configured else state.pool.models(job.gpu)
-    return any(place((room.empty() for room in rooms), ask) is not None for rooms in groups.values())
+    return any(place((room.whole for room in rooms), ask) is not None for rooms in groups.values())
 
 
 def _closed(state: State, job: Job, ask: Ask) -> Reason:
@@ -128,7 +128,7 @@ def room_reasons(state: State, job: Job, ask: Ask) -> tuple[Reason, ...]:
 def _holders(state: State, job: Job, ask: Ask) -> tuple[str, ...]:
     """Whose holds lie where the job would sit if nothing were kept for anybody and all who leave had left."""
     for model in state.pool.models(job.gpu):
-        seats = place(state.soon(job, model, holds=False), ask)
+        seats = place((room.unheld() for room in state.pool.models(job.gpu)[model]), ask)
         if seats is None:
             continue
         wanted = {(seat.node, card) for seat in seats for card in (seat.cards or (-1,))}

@@ -48,6 +48,7 @@ class State:
         self.changed: set[Queue] = set()
         """Tenants whose ranks or shares may have changed since somebody last looked."""
         self._walks: dict[Queue, Walk] = {}
+        self._movable: dict[Queue, dict[Rank, list[Task]]] = {}
         self.holds, self.dropped = self._holds(snapshot)
         self._seat_all()
 
@@ -165,6 +166,7 @@ class State:
     def _count(self, task: Task, sign: int) -> None:
         self.version += 1
         self._walks.pop(task.leaf.tenant, None)
+        self._movable.pop(task.leaf.tenant, None)
         self.changed.add(task.leaf.tenant)
         if task.counted:
             self.usage.add(task.leaf, task.milli, task.dims, firm=not task.job.preemptible, sign=sign)
@@ -189,9 +191,26 @@ class State:
         """What the open rooms of a model offer now."""
         return [room.now for room in self.pool.models(job.gpu)[model]]
 
-    def soon(self, job: Job, model: str, *, holds: bool = True) -> list[View]:
+    def soon(self, job: Job, model: str) -> list[View]:
         """What they offer once everybody who leaves has left."""
-        return [room.soon(holds=holds) for room in self.pool.models(job.gpu)[model]]
+        return [room.soon() for room in self.pool.models(job.gpu)[model]]
+
+    def movable(self, tenant: Queue) -> Mapping[Rank, list[Task]]:
+        """The tasks of a tenant that may be asked to leave, by rank."""
+        found = self._movable.get(tenant)
+        if found is None:
+            found = self._movable[tenant] = {}
+            ranks = self.walk(tenant).ranks
+            for leaf, tasks in self.leaf_tasks.items():
+                if leaf.tenant is tenant:
+                    for task in tasks:
+                        if self.may_leave(task):
+                            found.setdefault(ranks[task.id], []).append(task)
+        return found
+
+    def may_leave(self, task: Task) -> bool:
+        """Running, or placed in this pass, or holding since before: not who leaves already or must not be stopped."""
+        return task.job.preemptible and task.ranked and (task.kind is not Kind.HELD or task.id in self.holds)
 
     def lend_lack(
         self, leaf: Queue, milli: int, model: str, free: Callable[[], int], returned: dict[Queue, int]

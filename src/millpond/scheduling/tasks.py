@@ -49,7 +49,7 @@ class Task:
 
     @property
     def ranked(self) -> bool:
-        """Whether it has a rank: who leaves has none, though it counts as usage until it is gone or a hold replaces it."""
+        """Whether it has a rank: who leaves has none, though it counts as usage until it is gone or replaced."""
         return self.counted and self.kind is not Kind.DRAINING and not self.overdue
 
 
