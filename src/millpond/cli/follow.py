@@ -90,6 +90,7 @@ class Follower:
             self._output.status(self._waits(change))
         elif job["state"] != before["state"] or job["attempts"] != before["attempts"]:
             self._output.status("")
+            self._codes = ()
             key = f"run.{job['state']}"
             if job["state"] not in TERMINAL and self._texts.has(key):
                 self._output.note(self._texts(key, name=job["name"], where=self._places.text(job) or "-"), "dim")

@@ -137,7 +137,8 @@ def _env_merged(file: object, given: Sequence[str]) -> list[str]:
 
 def name_make(command: Sequence[str]) -> str:
     """A name for a job that was given none: ``train-x7k2`` for ``python train.py``."""
-    words = [word for word in shlex.split(" ".join(command)) if not word.startswith("-") and "=" not in word]
+    line = " ".join(command).replace("'", " ").replace('"', " ")
+    words = [word for word in line.split() if not word.startswith("-") and "=" not in word]
     interpreters = {"python", "python3", "bash", "sh", "torchrun", "uv", "run", "exec"}
     stems = [PurePath(word).stem for word in words]
     stem = next((stem for stem in stems if stem and stem not in interpreters), "job")

@@ -89,7 +89,8 @@ class Spoken(click.Command):
     """Help in the language of the call, with the global options in a section of their own."""
 
     def __init__(self, *args: Any, **attrs: Any) -> None:
-        attrs.setdefault("context_settings", {"help_option_names": ["-h", "--help"], "max_content_width": 100})
+        settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+        attrs["context_settings"] = settings | attrs.get("context_settings", {})
         super().__init__(*args, **attrs)
         self.params.extend(global_options())
 

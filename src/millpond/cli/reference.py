@@ -52,7 +52,7 @@ def reference() -> str:
     """The whole page."""
     surroundings = Surroundings(environ={})
     lines = [INTRODUCTION]
-    with click.Context(root, info_name="millpond", obj=surroundings) as ctx:
+    with click.Context(root, info_name="millpond", obj=surroundings, **root.context_settings) as ctx:
         lines.append(_options(ctx, "## Options of every command"))
         assert isinstance(root, LazyGroup)  # noqa: S101
         for heading, section in root.sections.items():
@@ -75,7 +75,7 @@ def _command(parent: click.Context, group: click.Group, name: str, depth: int) -
     if command is None:
         yield f"{'#' * depth} millpond {name}\n\n{Texts('en')(f'help.{name}')}\n"
         return
-    with click.Context(command, parent=parent, info_name=name) as ctx:
+    with click.Context(command, parent=parent, info_name=name, **command.context_settings) as ctx:
         text = translate(ctx, command.help)
         usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
         yield f"{'#' * depth} {ctx.command_path}\n\n{text}\n\n```\n{usage}\n```\n"
@@ -89,7 +89,8 @@ def _command(parent: click.Context, group: click.Group, name: str, depth: int) -
 
 def _own(param: click.Parameter, ctx: click.Context) -> tuple[str, str] | None:
     """The help of an option that is the command's own."""
-    return None if param.name in {option.name for option in root.params} else param.get_help_record(ctx)
+    everywhere = {option.name for option in root.params}
+    return param.get_help_record(ctx) if isinstance(param, click.Option) and param.name not in everywhere else None
 
 
 def _table(rows: list[tuple[str, str]]) -> list[str]:

@@ -77,15 +77,15 @@ def tokens_create(session: Session, user: str, label: str, scopes: Sequence[str]
 
 
 @verb(tokens, "revoke")
-@argument("token")
+@argument("token_id", metavar="ID")
 @option("-y", "--yes", is_flag=True, help="confirm.yes")
-def tokens_revoke(session: Session, token: str, yes: bool) -> int | None:
+def tokens_revoke(session: Session, token_id: str, yes: bool) -> int | None:
     """It stops working at once."""
-    if not confirmed(session, session.texts("tokens.ask", id=token), yes=yes):
+    if not confirmed(session, session.texts("tokens.ask", id=token_id), yes=yes):
         return Exit.CANCELLED
-    session.client.tokens.revoke(token)
+    session.client.tokens.revoke(token_id)
     if session.json:
-        session.output.data({"revoked": token})
+        session.output.data({"revoked": token_id})
     else:
-        session.output.note(session.texts("tokens.revoke_done", id=token))
+        session.output.note(session.texts("tokens.revoke_done", id=token_id))
     return None

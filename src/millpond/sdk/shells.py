@@ -30,6 +30,10 @@ class Shell:
         self.exit_code: int | None = None
         """Set when `read` has returned None."""
 
+    def start(self, argv: Sequence[str], size: tuple[int, int]) -> None:
+        """The first message: what to run, on a terminal of (rows, columns)."""
+        self._send(json.dumps({"argv": list(argv), "rows": size[0], "columns": size[1]}))
+
     def read(self) -> bytes | None:
         """The next output; None when the command has ended.
 
@@ -109,9 +113,8 @@ def shell_open(
         raise _handshake_error(error) from error
     except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
         raise transport.unreachable(error) from error
-    rows, columns = size or (24, 80)
     shell = Shell(stack, socket, transport.server)
-    socket.send(json.dumps({"argv": list(argv), "rows": rows, "columns": columns}))
+    shell.start(argv, size or (24, 80))
     return shell
 
 
