@@ -219,6 +219,8 @@ class Attempt:
         return place(self._freed_views(mask), self.ask) is not None
 
     def _lent(self, mask: int) -> bool:
+        if not self.state.usage.keeping:
+            return True
         victims = [task for number, task in enumerate(self.tasks) if mask >> number & 1]
         returned: dict[Queue, int] = {}
         for task in victims:

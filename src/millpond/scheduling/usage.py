@@ -53,6 +53,11 @@ class Usage:
     def used(self, queue: Queue, dim: int = 0) -> int:
         return self._used[queue.index][dim]
 
+    @property
+    def keeping(self) -> bool:
+        """Whether any queue does not lend."""
+        return bool(self._strict)
+
     def cap_lacks(self, leaf: Queue, milli: int, dims: Dims) -> Iterator[CapLack]:
         """Every cap of the leaf and its ancestors that `milli` more would break, the leaf's first."""
         if milli == 0:

@@ -150,18 +150,11 @@ def test_s09_reclaims_the_latest() -> None:
     claims = [job(f"a{i}", "a/batch", 8) for i in range(1, 5)]
     result = plan(s09([*mine, *claims]))
     assert sorted(evicted(result)) == ["b5", "b6", "b7", "b8"]
-    fifth = plan(
-        s09(
-            [
-                *mine[:4],
-                *(
-                    replace(j, state=RunState.RUNNING, started=0, seats=(Seat(f"n{4 + i}", tuple(range(8))),))
-                    for i, j in enumerate(claims, 1)
-                ),
-                job("a5", "a/batch", 8),
-            ]
-        )
-    )
+    seats = [(Seat(f"n{index}", tuple(range(8))),) for index in range(5, 9)]
+    theirs = [
+        replace(claim, state=RunState.RUNNING, started=0, seats=at) for claim, at in zip(claims, seats, strict=True)
+    ]
+    fifth = plan(s09([*mine[:4], *theirs, job("a5", "a/batch", 8)]))
     assert codes(fifth, "a5") == ["INSUFFICIENT_CARDS"]
     assert fifth.wait[0].rank is Rank.BORROWED_BATCH
     assert not fifth.evict
@@ -281,5 +274,5 @@ def test_s26_family() -> None:
     assert evicted(result)[0].startswith("c")
     held = [running(f"b{i}", "b/batch", f"n{4 + i}") for i in range(1, 5)]
     later = plan(snapshot(pool(8), S26_QUEUES, [*mine, theirs[0], *held, job("p", "a/prod", 8, preemptible=True)]))
-    assert evicted(later) == ["a3"] or evicted(later)[0] in {"a1", "a2", "a3"}
+    assert evicted(later) == ["a3"]
     assert later.hold[0].rank is Rank.DESERVED
