@@ -1,4 +1,4 @@
-"""Every window in which a supervisor can die, made by hand: the journal and the keepers' files as they would be left."""
+"""Every window in which a supervisor can die, made by hand: the journal and the keepers' files as then left."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from millpond.engines.local.supervisor.process import boot_id, start_time
 from tests.conformance.bench import SUCCEED, Scenario, order_make
 
 ATTEMPT = "w-1"
+LAST = (FactKind.EXITED, FactKind.START_FAILED, FactKind.EVICTED)
 
 
 @pytest.fixture
@@ -58,11 +59,11 @@ def _outcome(root: Path) -> tuple[Fact, int]:
     end = time.monotonic() + 20
     while True:
         facts = [fact for fact in engine.observe(0, 0.2).facts if fact.attempt == ATTEMPT]
-        if facts and facts[-1].kind in (FactKind.EXITED, FactKind.START_FAILED):
+        if facts and facts[-1].kind in LAST:
             break
         assert time.monotonic() < end, facts
     time.sleep(0.2)
-    last = [fact for fact in engine.observe(0).facts if fact.kind is FactKind.EXITED]
+    last = [fact for fact in engine.observe(0).facts if fact.kind in LAST]
     assert len(last) == 1
     engine.close()
     ran = root / "job" / "work" / "ran"
@@ -119,7 +120,7 @@ def test_machine_restarted(root: Path) -> None:
     """What ran before cannot be known and is not run again, even if no keeper had claimed it."""
     _journal(root, _order(root, boot="an earlier one"))
     last, runs = _outcome(root)
-    assert (last.code, runs) == (None, 0)
+    assert (last.kind, last.code, runs) == (FactKind.EVICTED, None, 0)
     assert last.detail == "the machine was restarted"
 
 

@@ -130,7 +130,8 @@ class Fact:
     directory (``detail`` its name).  EXITED comes once per attempt when **every** process of it is gone: ``code`` is 0,
     or that of the first rank that failed (128 + signal if killed, None if nobody can know).  ``natural`` is true when
     the ranks ended by themselves before any TERM or KILL was sent.
-    START_FAILED comes instead of EXITED, and like it as the last, when a rank's process could not be made at all.
+    Two may come instead of EXITED, and like it as the last of their attempt: START_FAILED when a rank's process could
+    not be made at all, EVICTED when the engine lost the attempt for reasons of its own (the machine was restarted).
     NODE_LOST and CARD_FAULT name ``node`` and ``card`` and concern no single attempt.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import subprocess
 import sys
 import time
@@ -95,24 +96,12 @@ def supervisor_stop(run_dir: Path, timeout_s: float = STOP_S) -> bool:
     try:
         with contextlib.suppress(Retry):
             caller.call("shutdown", timeout_s=5.0)
-        return _ended(descriptor, timeout_s)
+        if not select.select([descriptor], [], [], timeout_s)[0]:
+            raise Unavailable("the supervisor does not end", hint="see supervisor.log")
+        return True
     finally:
         os.close(descriptor)
         caller.close()
-
-
-def _ended(descriptor: int, timeout_s: float) -> bool:
-    """Wait for the process behind a pidfd."""
-    until = time.monotonic() + timeout_s
-    while time.monotonic() < until:
-        try:
-            state = Path(f"/proc/self/fdinfo/{descriptor}").read_text()
-        except OSError:
-            return True
-        if "Pid:\t-1" in state:
-            return True
-        time.sleep(_PAUSE_S)
-    raise Unavailable("the supervisor does not end", hint="see supervisor.log")
 
 
 def python_folders() -> tuple[str, ...]:

@@ -62,11 +62,13 @@ class LocalSession:
         return kind, payload
 
     def write(self, data: bytes) -> None:
-        """Input; b"" ends it."""
-        if not data:
-            self._send(b"I", b"")
+        """Input."""
         for start in range(0, len(data), _FRAME):
             self._send(b"I", data[start : start + _FRAME])
+
+    def finish(self) -> None:
+        """No more input will come."""
+        self._send(b"I", b"")
 
     def resize(self, rows: int, columns: int) -> None:
         self._send(b"R", f"{rows} {columns}".encode())

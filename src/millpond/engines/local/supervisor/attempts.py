@@ -10,8 +10,8 @@ Record = dict[str, Any]
 
 TERM_LEAD_MS = 5000
 STARTED, READY, CHECKPOINTED, EXITED = "started", "ready", "checkpointed", "exited"
-START_FAILED, NODE_LOST, CARD_FAULT = "start_failed", "node_lost", "card_fault"
-LAST_FACTS = frozenset({EXITED, START_FAILED})
+START_FAILED, EVICTED, NODE_LOST, CARD_FAULT = "start_failed", "evicted", "node_lost", "card_fault"
+LAST_FACTS = frozenset({EXITED, START_FAILED, EVICTED})
 
 
 @dataclass(slots=True)
@@ -119,6 +119,8 @@ class Memory:
         kind = record["r"]
         if kind == "head":
             self.epoch, self.sequence, self.cursor = record["epoch"], record["sequence"], record["cursor"]
+        elif kind == "ack":
+            self.acknowledge(record["cursor"])
         elif kind == "order":
             attempt = attempt_make(record)
             self.epoch = max(self.epoch, attempt.order["epoch"])
@@ -162,14 +164,14 @@ class Memory:
     def records(self) -> Iterator[Record]:
         """The fewest records that make an equal memory (but for ended attempts, which the index of attempts keeps)."""
         yield {"r": "head", "epoch": self.epoch, "sequence": self.sequence, "cursor": self.cursor}
+        for fact in self.facts:
+            yield {"r": "fact", "fact": fact}
         for attempt in self.live.values():
             yield order_record(attempt)
             if attempt.drain is not None:
                 yield drain_record(attempt)
             if attempt.sent_ms is not None:
                 yield sent_record(attempt, attempt.sent_ms)
-        for fact in self.facts:
-            yield {"r": "fact", "fact": fact}
 
     def skip(self, cursor: int) -> None:
         """Continue after a reader's cursor that is ahead of us: it has seen an earlier life of this engine."""

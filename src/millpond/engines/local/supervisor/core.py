@@ -24,6 +24,8 @@ from .process import boot_id, now_ms
 from .sandbox import Sandbox
 
 FACTS_AT_ONCE = 1000
+NOTE_EVERY = 100
+"""How many facts a reader passes before the journal is told; a flush of its own would be too dear."""
 
 
 class Core:
@@ -43,6 +45,7 @@ class Core:
         self._timers: list[tuple[int, int, Callable[[], None]]] = []
         self._count = itertools.count()
         self._after: deque[Callable[[], None]] = deque()
+        self._noted = 0
         self._observers: list[tuple[int, int, Callable[[Record], None]]] = []
 
     def load(self) -> None:
@@ -138,8 +141,12 @@ class Core:
                 key.data(mask)
             self._run_timers()
             self._settle()
+        self._compact()
 
     def _settle(self) -> None:
+        if self.journal.pending and self.memory.cursor - self._noted >= NOTE_EVERY:
+            self._noted = self.memory.cursor
+            self.journal.add({"r": "ack", "cursor": self._noted})
         while True:
             self.journal.flush()
             work = list(self._after)

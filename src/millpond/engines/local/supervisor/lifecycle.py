@@ -8,7 +8,7 @@ import shutil
 import signal
 from pathlib import Path
 
-from .attempts import CHECKPOINTED, EXITED, READY, START_FAILED, STARTED, Attempt, Exit, Rank
+from .attempts import CHECKPOINTED, EVICTED, EXITED, READY, START_FAILED, STARTED, Attempt, Exit, Rank
 from .checkpoints import newest
 from .core import Core
 from .draining import doom, doom_tick, drain_apply, kill_tree, rank_catch_up, rank_signal
@@ -230,7 +230,9 @@ def attempt_close(core: Core, attempt: Attempt) -> None:
     ending = failed.exit if failed is not None and failed.exit is not None else Exit(0, last, True)
     hard = attempt.hard_ms()
     natural = hard is None or ending.time_ms < hard
-    if not ending.began and natural:
+    if attempt.boot != core.boot and ending.code is None:
+        core.fact(EVICTED, attempt.id, time_ms=last, code=None, natural=False, detail=ending.detail)
+    elif not ending.began and natural:
         detail = " ".join(filter(None, (ending.detail, _log_tail(attempt, failed))))
         core.fact(START_FAILED, attempt.id, code=ending.code, natural=True, detail=detail)
     else:
