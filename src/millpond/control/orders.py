@@ -55,6 +55,7 @@ def order_make(
         env=(*spec.env, *job_env(job, attempt, places, resume=resume)),
         ranks=_ranks(attempt.seats, specs, spec.processes_per_node),
         work_dir=str(work),
+        work_root=str(places.work),
         checkpoint_dir=str(places.checkpoint),
         log_dir=str(places.logs),
         cpu=spec.resources.cpu,
