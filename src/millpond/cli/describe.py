@@ -10,7 +10,7 @@ from millpond.cli.lazy import argument, command
 from millpond.cli.output import Cell, Column, plain
 from millpond.cli.places import Places
 from millpond.cli.session import Session
-from millpond.cli.values import age, cards, job_state, local, owner, seats, size, span, state
+from millpond.cli.values import age, cards, job_state, local, owner, size, span, state
 from millpond.cli.why import explanation_write
 from millpond.domain.amounts import milli_format
 from millpond.sdk.answers import Attempt, Event, Job
@@ -43,15 +43,16 @@ def describe(session: Session, job: str) -> None:
     if session.json:
         session.output.data({"job": found, "attempts": attempts, "events": events, "why": why})
         return
-    session.output.fields(_fields(session, found))
+    places = Places(session)
+    session.output.fields(_fields(session, places, found))
     if why is not None:
         session.output.line()
         explanation_write(session, why)
-    _attempts(session, attempts)
+    _attempts(session, places, attempts)
     _events(session, events)
 
 
-def _fields(session: Session, job: Job) -> list[tuple[str, Cell | str]]:
+def _fields(session: Session, places: Places, job: Job) -> list[tuple[str, Cell | str]]:
     now = session.now()
     spec = job["spec"]
     ended = session.texts.word("end", job["reason"] or "")
@@ -66,7 +67,7 @@ def _fields(session: Session, job: Job) -> list[tuple[str, Cell | str]]:
         ("priority", str(job["priority"])),
         ("cards", f"{size(job)} = {cards(job['milli'])}"),
         ("ranks", str(job["ranks"])),
-        ("where", Places(session).text(job)),
+        ("where", places.text(job["placement"])),
         ("submitted", f"{local(job['submitted_at'])} ({age(job['submitted_at'], now)})"),
         ("started", local(job["started_at"])),
         ("finished", local(job["finished_at"])),
@@ -87,15 +88,15 @@ def _fields(session: Session, job: Job) -> list[tuple[str, Cell | str]]:
     ]
 
 
-def _attempts(session: Session, attempts: Sequence[Attempt]) -> None:
+def _attempts(session: Session, places: Places, attempts: Sequence[Attempt]) -> None:
     if not attempts:
         return
     session.output.line()
     session.output.heading(session.texts("describe.attempts"))
-    session.output.table(ATTEMPTS, [_attempt_row(session, attempt) for attempt in attempts])
+    session.output.table(ATTEMPTS, [_attempt_row(session, places, attempt) for attempt in attempts])
 
 
-def _attempt_row(session: Session, attempt: Attempt) -> list[Cell | str]:
+def _attempt_row(session: Session, places: Places, attempt: Attempt) -> list[Cell | str]:
     note = attempt["message"]
     if attempt["drain_for"]:
         note = " ".join(part for part in (session.texts("describe.for", job=attempt["drain_for"]), note) if part)
@@ -104,7 +105,7 @@ def _attempt_row(session: Session, attempt: Attempt) -> list[Cell | str]:
     return [
         str(attempt["number"]),
         state(session.texts, attempt["state"]),
-        seats(attempt["placement"]),
+        places.text(attempt["placement"]),
         local(attempt["started_at"]),
         span(attempt["started_at"], attempt["ended_at"]) or age(attempt["started_at"], session.now()),
         session.texts.word("end", reason) if reason else "",

@@ -87,13 +87,16 @@ class Follower:
                 self._writer.finish()
                 reason = self._texts.word("end", job["reason"] or "")
                 self._output.note(self._texts("run.requeued", name=job["name"], reason=reason))
-            self._output.status(self._waits(change))
+            if change["reasons"]:
+                self._output.status(self._waits(change))
         elif job["state"] != before["state"] or job["attempts"] != before["attempts"]:
             self._output.status("")
             self._codes = ()
             key = f"run.{job['state']}"
             if job["state"] not in TERMINAL and self._texts.has(key):
-                self._output.note(self._texts(key, name=job["name"], where=self._places.text(job) or "-"), "dim")
+                self._output.note(
+                    self._texts(key, name=job["name"], where=self._places.text(job["placement"]) or "-"), "dim"
+                )
 
     def _waits(self, change: JobChange) -> str:
         """Place, first reason and expected start in one line."""
@@ -104,8 +107,7 @@ class Follower:
         parts = [self._texts("run.waits", name=change["job"]["name"])]
         if place is not None and self._output.notes_terminal:
             parts.append(self._texts("run.place", place=place, queue=change["job"]["queue"]))
-        if change["reasons"]:
-            parts.append(reason_short(self._texts, change["reasons"][0]))
+        parts.append(reason_short(self._texts, change["reasons"][0]))
         if self._eta:
             parts.append(self._texts("run.eta", wait=until(self._eta, self._session.now())))
         return " · ".join(parts)
@@ -125,8 +127,8 @@ class Follower:
         took = span(job["started_at"], job["finished_at"])
         values = {"name": job["name"], "time": took or "0s", "code": job["exit_code"], "job": job["id"]}
         key = f"run.{job['state']}"
-        if job["state"] == "failed" and job["exit_code"] is None:
-            key = "run.failed_without_code"
+        if job["state"] == "failed" and job["reason"] != "failed":
+            key = "run.failed_by"
         values["reason"] = self._texts.word("end", job["reason"] or "")
         self._output.note(self._texts(key, **values), {"succeeded": "green", "failed": "red"}.get(job["state"], ""))
 

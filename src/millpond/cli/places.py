@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from millpond.cli.session import Session
 from millpond.cli.values import seats
 from millpond.domain.errors import MillpondError
-from millpond.sdk.answers import Job
+from millpond.sdk.answers import Seat
 
 
 class Places:
@@ -15,9 +17,8 @@ class Places:
         self._session = session
         self._simulated: frozenset[str] | None = None
 
-    def text(self, job: Job) -> str:
-        """``n1[0-3] (simulated)``; empty for a job that sits nowhere."""
-        placement = job["placement"]
+    def text(self, placement: Sequence[Seat]) -> str:
+        """``n1[0-3] (simulated)``; empty for none."""
         if not placement:
             return ""
         mark = self._session.texts("word.simulated")

@@ -80,7 +80,7 @@ def _row(session: Session, places: Places, job: Job, waiting: PoolJob | None) ->
 def _where(session: Session, places: Places, job: Job, waiting: PoolJob | None) -> str:
     """Where it sits, why it waits (the first code; `why` has all), or how it ended."""
     if job["placement"]:
-        return places.text(job)
+        return places.text(job["placement"])
     if waiting is not None and waiting["reason"] is not None:
         place = f"#{waiting['position']} " if waiting["position"] else ""
         return place + waiting["reason"]["code"]

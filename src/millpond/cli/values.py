@@ -107,9 +107,11 @@ def ranges(numbers: Iterable[int]) -> str:
 
 def amounts(values: dict[str, int]) -> str:
     """Milli-cards per dimension: the sum alone, or with the models that are named."""
-    if set(values) <= {"cards"}:
-        return milli_format(values["cards"]) if values else ""
-    named = [f"{name}:{milli_format(amount)}" for name, amount in sorted(values.items()) if name != "cards"]
+    models = {name: amount for name, amount in values.items() if name != "cards"}
+    if "cards" in values and set(models.values()) <= {values["cards"]} and len(models) <= 1:
+        # One model that is all of it says nothing new.
+        return milli_format(values["cards"])
+    named = [f"{name}:{milli_format(amount)}" for name, amount in sorted(models.items())]
     return " ".join(([milli_format(values["cards"])] if "cards" in values else []) + named)
 
 

@@ -121,10 +121,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "run.eta": ("expected in {wait}", "预计还需 {wait}"),
     "run.failed": (
-        "{name} failed with exit code {code} ({reason}) after {time}; see: millpond describe {job}",
-        "{name} 失败，退出码 {code}（{reason}），运行了 {time}；查看：millpond describe {job}",
+        "{name} failed with exit code {code} after {time}; see: millpond describe {job}",
+        "{name} 失败，退出码 {code}，运行了 {time}；查看：millpond describe {job}",
     ),
-    "run.failed_without_code": (
+    "run.failed_by": (
         "{name} failed ({reason}) after {time}; see: millpond describe {job}",
         "{name} 失败（{reason}），运行了 {time}；查看：millpond describe {job}",
     ),
