@@ -16,10 +16,11 @@ CARD = 1000
 MAX_AMOUNT = 10**12
 """Larger numbers are refused everywhere: they are mistakes, and they must fit PostgreSQL's bigint."""
 
-_DECIMAL = re.compile(r"(\d{1,12})(?:\.(\d+))?\Z")
-_MEMORY = re.compile(r"(\d{1,12}(?:\.\d+)?)\s*(MB|MIB|M|GB|GIB|G|TB|TIB|T)\Z", re.IGNORECASE)
+_DECIMAL = re.compile(r"(\d{1,12})(?:\.(\d+))?\Z", re.ASCII)
+_MEMORY = re.compile(r"(\d{1,12}(?:\.\d+)?)\s*(MB|MIB|M|GB|GIB|G|TB|TIB|T)\Z", re.IGNORECASE | re.ASCII)
 _MEMORY_MIB = {"M": 1, "G": 1024, "T": 1024 * 1024}
-_DURATION_PART = re.compile(r"(\d{1,12})(w|d|h|m|s)")
+_DURATION_PART = re.compile(r"(\d{1,12})(w|d|h|m|s)", re.ASCII)
+_DIGITS = re.compile(r"\d{1,12}\Z", re.ASCII)
 _SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
 
@@ -50,7 +51,7 @@ def milli_format(milli: int) -> str:
 def integer_parse(text: str, what: str, low: int = 0, high: int = 1_000_000) -> int:
     """A whole number between `low` and `high`, both included."""
     text = text.strip()
-    if not re.fullmatch(r"\d{1,12}", text) or not low <= int(text) <= high:
+    if not _DIGITS.match(text) or not low <= int(text) <= high:
         raise InvalidInput(f"{text!r} is not a valid {what}", hint=f"write a whole number from {low} to {high}")
     return int(text)
 
@@ -77,7 +78,7 @@ def memory_format(mib: int) -> str:
 def cpu_parse(text: str) -> int:
     """Milli-CPU in ``16``, ``0.5`` or ``500m``."""
     text = text.strip()
-    if text.endswith("m") and text[:-1].isdigit() and len(text) <= 12:
+    if text.endswith("m") and _DIGITS.match(text[:-1]):
         return int(text[:-1])
     return milli_parse(text, "CPU amount")
 
@@ -85,7 +86,7 @@ def cpu_parse(text: str) -> int:
 def duration_parse(text: str) -> int:
     """Seconds in ``8h``, ``1h30m``, ``45s``, ``2d`` or a bare number of seconds."""
     compact = text.strip()
-    if re.fullmatch(r"\d{1,12}", compact):
+    if _DIGITS.match(compact):
         return int(compact)
     parts = _DURATION_PART.findall(compact)
     if not parts or "".join(number + unit for number, unit in parts) != compact:

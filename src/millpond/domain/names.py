@@ -70,7 +70,7 @@ def attempt_id(job: str, number: int) -> str:
 def attempt_split(attempt: str) -> tuple[str, int]:
     """The job id and number of an attempt id."""
     job, _, number = attempt.rpartition("-")
-    if not job or not number.isdigit():
+    if not job or not number.isdecimal():
         raise InvalidInput(f"{attempt[:80]!r} is not an attempt id", hint="it looks like <job id>-1")
     return job, int(number)
 
