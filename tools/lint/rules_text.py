@@ -17,7 +17,8 @@ _ADDRESS = re.compile(
     r"\b[a-z][a-z0-9+.-]*://|--(?:extra-)?index-url|--find-links|--trusted-host|(?:^|\s)-[if]\s", re.IGNORECASE
 )
 _PATH_IN_LOCK = re.compile(r"(?:^|[\s'\"=:(])(?:file:)?/[A-Za-z][\w.-]*/")
-_MACHINE = re.compile(r"/root/\.\w+|/home/(?!user\b|alice\b)[a-z]\w*/|(?<![\w>}.])/work/(?:main|shared|\.)|/tmp/mp\b")
+_HOME = re.compile(r"/home/(?!user\b)[a-z]\w*/")
+_MACHINE = re.compile(r"/root/\.\w+|(?<![\w>}.])/work/(?:main|shared|\.)|/tmp/mp\b")
 _NOTE = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 
 
@@ -37,9 +38,9 @@ def lock_addresses(file: SourceFile) -> Iterator[Finding]:
 
 
 def machine_paths(file: SourceFile) -> Iterator[Finding]:
-    """No path that exists on one machine only."""
+    """No path that exists on one machine only.  Tests may make up homes."""
     for number, line in enumerate(file.lines, 1):
-        match = _MACHINE.search(line)
+        match = _MACHINE.search(line) or (None if file.path.startswith("tests/") else _HOME.search(line))
         if match:
             yield Finding(file.path, number, "machine-path", f"{match.group()} exists on one machine only")
 
