@@ -1,4 +1,4 @@
-"""Fixtures for everybody: a real PostgreSQL for the whole run, and a fresh, migrated database for each test."""
+"""Fixtures for everybody: a real PostgreSQL for the whole run, and an empty, migrated database for each test."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -16,10 +17,10 @@ from psycopg import sql
 from millpond.db.embedded import EmbeddedPostgres
 from millpond.db.schema import upgrade
 from millpond.db.session import Database, url_database
+from millpond.db.tables import METADATA
 
 pytest_plugins = ["pytester", "tests.plugin_skips"]
 
-_TEMPLATE = "millpond_template"
 _NUMBERS = itertools.count(1)
 
 
@@ -41,45 +42,64 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_url: str) -> str:
-    """The name of a migrated, empty database to copy."""
-    _database_drop(postgres_url, _TEMPLATE)
-    _execute(postgres_url, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_TEMPLATE)))
-    upgrade(url_database(postgres_url, _TEMPLATE))
-    return _TEMPLATE
+def shared_url(postgres_url: str) -> Iterator[str]:
+    """The URL of a migrated database for the whole run.  Ask for `database_url` instead, which empties it."""
+    with _created(postgres_url, "shared") as url:
+        upgrade(url)
+        yield url
 
 
 @pytest.fixture
-def database_url(postgres_url: str, postgres_template: str) -> Iterator[str]:
-    """The URL of a migrated, empty database of one's own."""
-    name = f"millpond_test_{os.getpid()}_{next(_NUMBERS)}"
-    _execute(
-        postgres_url,
-        sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(postgres_template)),
-    )
-    yield url_database(postgres_url, name)
-    _database_drop(postgres_url, name)
+def database_url(shared_url: str) -> Iterator[str]:
+    """The URL of a migrated, empty database; emptied again afterwards.  Do not change its tables: see `own_url`."""
+    yield shared_url
+    _empty(shared_url)
+
+
+@pytest.fixture
+def own_url(postgres_url: str) -> Iterator[str]:
+    """The URL of a migrated, empty database that one test may spoil.  Takes a second to make."""
+    with _created(postgres_url, "own") as url:
+        upgrade(url)
+        yield url
 
 
 @pytest.fixture
 def empty_url(postgres_url: str) -> Iterator[str]:
-    """The URL of a database with nothing in it."""
-    name = f"millpond_empty_{os.getpid()}_{next(_NUMBERS)}"
-    _execute(postgres_url, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    yield url_database(postgres_url, name)
-    _database_drop(postgres_url, name)
+    """The URL of a database without tables."""
+    with _created(postgres_url, "empty") as url:
+        yield url
 
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """A `Database` on a migrated, empty database of one's own."""
+    """A `Database` on a migrated, empty database."""
     database = Database(database_url, pool_size=4)
     yield database
     database.close()
 
 
-def _database_drop(url: str, name: str) -> None:
-    _execute(url, sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+@contextmanager
+def _created(postgres_url: str, word: str) -> Iterator[str]:
+    name = sql.Identifier(f"millpond_{word}_{os.getpid()}_{next(_NUMBERS)}")
+    _execute(postgres_url, sql.SQL("CREATE DATABASE {}").format(name))
+    yield url_database(postgres_url, name.as_string(None).strip('"'))
+    _execute(postgres_url, sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+
+
+def _empty(url: str) -> None:
+    """Empty every table and start its numbers again; whoever is still connected is thrown out first."""
+    tables = sql.SQL(", ").join(sql.Identifier(name) for name in METADATA.tables)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        with connection.transaction():
+            connection.execute("ALTER TABLE events DISABLE TRIGGER events_append_only")
+            connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY").format(tables))
+            connection.execute("ALTER TABLE events ENABLE TRIGGER events_append_only")
+            connection.execute("ALTER SEQUENCE tenant_uid RESTART")
 
 
 def _execute(url: str, statement: sql.Composable) -> None:

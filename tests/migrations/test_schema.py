@@ -39,24 +39,24 @@ def catalog(url: str) -> list[tuple[str, ...]]:
     return [tuple(" ".join(str(cell).split()) for cell in row) for row in rows if "alembic_version" not in str(row)]
 
 
-def test_migrations_make_what_the_models_say(database_url: str, empty_url: str) -> None:
+def test_migrations_make_what_the_models_say(own_url: str, empty_url: str) -> None:
     engine = create_engine(url_for_driver(empty_url))
     with engine.begin() as connection:
         METADATA.create_all(connection)
         for statement in APPEND_ONLY_SQL:
             connection.execute(text(statement))
     engine.dispose()
-    assert catalog(database_url) == catalog(empty_url)
+    assert catalog(own_url) == catalog(empty_url)
 
 
-def test_check_finds_nothing_after_upgrade(database_url: str) -> None:
-    assert schema.check(database_url) == []
+def test_check_finds_nothing_after_upgrade(own_url: str) -> None:
+    assert schema.check(own_url) == []
 
 
-def test_check_sees_drift(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
+def test_check_sees_drift(own_url: str) -> None:
+    with psycopg.connect(own_url) as connection:
         connection.execute("ALTER TABLE jobs DROP COLUMN message")
-    problems = schema.check(database_url)
+    problems = schema.check(own_url)
     assert len(problems) == 1
     assert "message" in problems[0]
 
@@ -72,11 +72,11 @@ def test_upgrade_twice_changes_nothing(empty_url: str) -> None:
     assert catalog(empty_url) == before
 
 
-def test_a_newer_schema_is_refused(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
+def test_a_newer_schema_is_refused(own_url: str) -> None:
+    with psycopg.connect(own_url) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(Unavailable) as caught:
-        schema.upgrade(database_url)
+        schema.upgrade(own_url)
     assert caught.value.reason == "SCHEMA_NEWER"
 
 

@@ -43,6 +43,7 @@ def tamper(house: Database, statement: str) -> None:
     with psycopg.connect(url_for_libpq(house.url)) as connection:
         connection.execute("ALTER TABLE events DISABLE TRIGGER events_append_only")
         connection.execute(statement)
+        connection.execute("ALTER TABLE events ENABLE TRIGGER events_append_only")
 
 
 def test_events_chain_per_source(house: Database) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -26,9 +27,11 @@ BREAK_AT_COMMIT = """
 
 
 @pytest.fixture
-def numbers(database: Database) -> Database:
+def numbers(database: Database) -> Iterator[Database]:
     database.run("table", lambda tx: tx.execute(text(TABLE)))
-    return database
+    yield database
+    with psycopg.connect(url_for_libpq(database.url)) as connection:
+        connection.execute("DROP TABLE numbers; DROP FUNCTION IF EXISTS break_once; DROP SEQUENCE IF EXISTS breaks")
 
 
 def put(tx: Tx, key: int, n: int = 0) -> None:
