@@ -30,3 +30,10 @@ def staffed(database: Database, desk: DeskEngine) -> Iterator[House]:
     """The API with an engine."""
     with ExitStack() as stack:
         yield house_open(stack, database, desk)
+
+
+@pytest.fixture
+def served(database: Database, desk: DeskEngine) -> Iterator[House]:
+    """The API with an engine, on a real port."""
+    with ExitStack() as stack:
+        yield house_open(stack, database, desk, served=True)

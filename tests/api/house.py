@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import ExitStack
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
+import uvicorn
 from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
-from starlette.types import ASGIApp
 
-from millpond.api.app import app_make
+from millpond.api.app import Api, app_make
 from millpond.authz.actors import SYSTEM
 from millpond.db.session import Database, Tx
 from millpond.db.stores.attempts import attempts_insert, attempts_lock, attempts_save
@@ -30,6 +33,8 @@ from millpond.domain.queues import CARDS, QueueConfig
 from millpond.domain.records import AttemptRecord, JobRecord, Role, SeatRecord
 from millpond.engines.base import Engine
 from millpond.services.deps import Services
+
+BODY_LIMIT = 262_144
 
 USERS: Mapping[str, Mapping[str, Role]] = {
     "root": {"": Role.PLATFORM_ADMIN},
@@ -59,10 +64,10 @@ class House:
 
     database: Database
     services: Services
-    app: ASGIApp
-    client: TestClient
+    app: Api
+    client: httpx2.Client
     clock: Clock
-    tokens: dict[str, str] = field(default_factory=dict)
+    tokens: dict[str, str] = field(default_factory=dict, repr=False)
 
     def ask(self, user: str, method: str, path: str, body: object = None, **more: Any) -> httpx2.Response:
         """One request as `user` (empty: without a token)."""
@@ -130,15 +135,42 @@ def job_body(name: str, **keys: object) -> dict[str, object]:
     return {"name": name, "commands": ["sleep 1"], "resources": {"gpu": "1"}, **keys}
 
 
-def house_open(stack: ExitStack, database: Database, engine: Engine | None = None, body_limit: int = 262_144) -> House:
-    """Fill the database and start the API; it stops with `stack`."""
+def house_open(stack: ExitStack, database: Database, engine: Engine | None = None, *, served: bool = False) -> House:
+    """Fill the database and start the API; it stops with `stack`.  ``served``: on a real port, for streams."""
     clock = Clock()
     services = Services(database, engine, clock, os.urandom, {"leader": lambda: "ok"})
-    app = app_make(services, CollectorRegistry(), body_limit)
-    client = stack.enter_context(TestClient(app, raise_server_exceptions=False))
+    app = app_make(services, CollectorRegistry(), BODY_LIMIT)
+    client: httpx2.Client
+    if served:
+        client = httpx2.Client(base_url=stack.enter_context(serving(app)), timeout=20, trust_env=False)
+        stack.callback(client.close)
+    else:
+        client = stack.enter_context(TestClient(app, raise_server_exceptions=False))
     house = House(database, services, app, client, clock)
     database.run("test_fill", lambda tx: house.tokens.update(_fill(tx, clock())))
     return house
+
+
+@contextmanager
+def serving(app: Api) -> Iterator[str]:
+    """The application on a free port of this machine, in a thread; its address."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    config = uvicorn.Config(app, log_config=None, server_header=False, lifespan="on", timeout_graceful_shutdown=15)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="api-under-test")
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the server did not start"
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        app.streams_end()
+        server.should_exit = True
+        thread.join(20)
+        listener.close()
+        assert not thread.is_alive(), "the server did not stop"
 
 
 def nodes_make(count: int = 2) -> tuple[NodeSpec, ...]:

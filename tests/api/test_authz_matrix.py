@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.testclient import TestClient
 from starlette.types import Message
 
 from millpond.api.app import ROUTERS, routes_make
@@ -222,6 +223,7 @@ def _asgi_status(house: House, scope: dict[str, object], body: bytes) -> int:
     async def ask() -> None:
         await house.app(scope, receive, send)
 
+    assert isinstance(house.client, TestClient)
     assert house.client.portal is not None
     house.client.portal.call(ask)
     return seen[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -146,6 +147,12 @@ def test_a_body_that_is_not_called_json_is_refused(house: House) -> None:
     assert (status, problem["code"]) == (422, "INVALID")
 
 
+def _send(house: House, user: str, method: str, path: str, body: object) -> httpx2.Response:
+    """As `House.ask`, but numbers may be infinite."""
+    headers = {**JSON, "Authorization": f"Bearer {house.tokens[user]}"}
+    return house.client.request(method, path, content=json.dumps(body), headers=headers)
+
+
 _JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
@@ -162,12 +169,12 @@ _JSON_VALUES = st.recursive(
 )
 def test_no_value_of_a_key_breaks_the_server(house: House, key: str, value: object) -> None:
     body = {**job_body("fuzz"), key: value}
-    answer = house.ask("ann", "POST", "/v1/jobs", body)
+    answer = _send(house, "ann", "POST", "/v1/jobs", body)
     assert answer.status_code in {201, 409, 422}, answer.text
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=_JSON_VALUES)
 def test_no_quota_document_breaks_the_server(house: House, value: object) -> None:
-    answer = house.ask("root", "PUT", "/v1/quota", {"queues": value}, params={"dry_run": True})
+    answer = _send(house, "root", "PUT", "/v1/quota?dry_run=true", {"queues": value})
     assert answer.status_code in {200, 404, 409, 422}, answer.text

@@ -27,7 +27,19 @@ BODY_LIMIT = 1_048_576
 ROUTERS = (identity, tenants, tokens, queues, nodes, jobs, streams, execs, events, system)
 
 
-def app_make(services: Services, registry: CollectorRegistry | None = None, body_limit: int = BODY_LIMIT) -> ASGIApp:
+class Api(RequestLayer):
+    """The ASGI application."""
+
+    def __init__(self, app: ASGIApp, body_limit: int, metrics: HttpMetrics, hub: StreamHub) -> None:
+        super().__init__(app, body_limit=body_limit, metrics=metrics)
+        self._hub = hub
+
+    def streams_end(self) -> None:
+        """End every open stream: call it when the server is asked to stop, which otherwise waits for them."""
+        self._hub.close()
+
+
+def app_make(services: Services, registry: CollectorRegistry | None = None, body_limit: int = BODY_LIMIT) -> Api:
     """The whole API as one ASGI application.
 
     ``registry`` may be shared with the loops, so that `/metrics` shows both.  ``body_limit``: largest body, bytes.
@@ -49,7 +61,7 @@ def app_make(services: Services, registry: CollectorRegistry | None = None, body
 
     app = routes_make(lifespan)
     app.state.millpond = ApiState(services, hub, Outlooks(services), metrics, CapacityLimiter(execs.EXECS_MAX))
-    return RequestLayer(app, body_limit=body_limit, metrics=metrics)
+    return Api(app, body_limit, metrics, hub)
 
 
 def routes_make(lifespan: Any = None) -> FastAPI:

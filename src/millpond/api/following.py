@@ -90,8 +90,8 @@ async def pool_chunks(caller: Caller) -> AsyncIterator[bytes]:
     hub = caller.state.hub
     sight = sight_of(caller.actor)
     beat = _Beat()
-    yield HEARTBEAT
     with hub.subscribe(lambda view: sight.sees(view.job.tenant)) as subscription:
+        yield HEARTBEAT
         while not hub.closing:
             if not await subscription.wait(beat.left()):
                 caller = await hub.read(caller.again)

@@ -95,32 +95,25 @@ class Subscription:
 
 
 class StreamHub:
-    """Fans the feed out to the subscriptions of one event loop."""
+    """Fans the feed out to the subscriptions of one event loop; listens only while there are any."""
 
     def __init__(self, feed: JobFeed) -> None:
         self._feed = feed
         self._subscriptions: set[Subscription] = set()
         self._leave: Callable[[], None] | None = None
         self._readers = CapacityLimiter(READERS)
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.closing = False
 
     def open(self) -> None:
-        """Begin to listen; call it inside the running loop."""
-        loop = asyncio.get_running_loop()
-
-        def deliver(views: tuple[JobView, ...] | None) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(self._put, views)
-
-        self._leave = self._feed.subscribe(deliver)
+        """Remember the running loop."""
+        self._loop = asyncio.get_running_loop()
 
     def close(self) -> None:
-        """Stop listening and end every stream at its next wake-up."""
+        """End every stream at once.  From any thread, or from a signal handler."""
         self.closing = True
-        self._put(None)
-        if self._leave is not None:
-            self._leave()
-            self._leave = None
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._put, None)
 
     async def read(self, work: Callable[[Unpack[Args]], T], *args: *Args) -> T:
         """Run blocking `work` in one of the streams' own threads."""
@@ -130,9 +123,21 @@ class StreamHub:
         """Begin to note changes; use it in a ``with``.  `Unavailable` when there are too many streams."""
         if len(self._subscriptions) >= STREAMS_MAX:
             raise Unavailable("too many streams are open", code="TOO_MANY_STREAMS", hint="try again later")
-        subscription = Subscription(wants, self._subscriptions.discard)
+        subscription = Subscription(wants, self._drop)
         self._subscriptions.add(subscription)
+        if self._leave is None:
+            self._leave = self._feed.subscribe(self._deliver)
         return subscription
+
+    def _deliver(self, views: tuple[JobView, ...] | None) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._put, views)
+
+    def _drop(self, subscription: Subscription) -> None:
+        self._subscriptions.discard(subscription)
+        if not self._subscriptions and self._leave is not None:
+            self._leave()
+            self._leave = None
 
     def _put(self, views: tuple[JobView, ...] | None) -> None:
         for subscription in tuple(self._subscriptions):
