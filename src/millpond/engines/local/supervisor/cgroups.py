@@ -54,6 +54,10 @@ class Groups(Protocol):
         """False while something inside is not quite gone."""
         ...
 
+    def discard(self) -> None:
+        """Take our own folder away, if nothing is in it."""
+        ...
+
 
 class NoGroups:
     note = "no control groups: limits are not enforced, process trees are found by descent and by their environment"
@@ -83,6 +87,9 @@ class NoGroups:
         del name
         return True
 
+    def discard(self) -> None:
+        """There is none."""
+
 
 class Version1:
     """One folder per hierarchy that can be written: memory, pids, cpu, freezer."""
@@ -97,7 +104,7 @@ class Version1:
 
     def make(self, name: str, limits: Limits) -> None:
         for root in self.roots.values():
-            (root / name).mkdir(exist_ok=True)
+            (root / name).mkdir(parents=True, exist_ok=True)
         if "pids" in self.roots:
             _put(self.roots["pids"] / name / "pids.max", PIDS_MAX)
         if "memory" in self.roots and limits.memory:
@@ -138,6 +145,10 @@ class Version1:
         left = [root for root in self.roots.values() if not _remove(root / name)]
         return not left
 
+    def discard(self) -> None:
+        for root in self.roots.values():
+            _remove(root)
+
 
 class Version2:
     """A subtree of the unified hierarchy with the controllers that could be enabled in it."""
@@ -152,7 +163,7 @@ class Version2:
 
     def make(self, name: str, limits: Limits) -> None:
         folder = self.root / name
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         if "pids" in self.controllers:
             _put(folder / "pids.max", PIDS_MAX)
         if "memory" in self.controllers and limits.memory:
@@ -180,6 +191,9 @@ class Version2:
 
     def remove(self, name: str) -> bool:
         return _remove(self.root / name)
+
+    def discard(self) -> None:
+        _remove(self.root)
 
 
 def groups_open(memory: Path, label: str) -> Groups:
@@ -296,7 +310,7 @@ def _put(path: Path, value: int | str) -> None:
 
 
 def _names(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir() if path.is_dir()]
+    return [path.name for path in folder.iterdir() if path.is_dir()] if folder.exists() else []
 
 
 def _pids(folder: Path) -> list[int]:

@@ -83,6 +83,8 @@ def _serve(options: argparse.Namespace, tell: int) -> None:
     print(json.dumps({"started": os.getpid(), "time_ms": process.now_ms(), "live": len(core.memory.live)}), flush=True)
     core.run()
     (run_dir / SOCKET).unlink(missing_ok=True)
+    if not core.memory.live:
+        groups.discard()
 
 
 def _lock(path: Path) -> int:

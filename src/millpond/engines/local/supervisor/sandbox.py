@@ -49,6 +49,7 @@ class View:
 
 def sandbox_detect(wish: str, visible: tuple[str, ...]) -> Sandbox:
     """``wish``: auto, bubblewrap or none.  Raises RuntimeError when bubblewrap is demanded and does not work."""
+    visible = tuple(place for place in visible if os.access(place, os.R_OK | os.X_OK))
     if wish == "none":
         return Sandbox("", "", visible, "isolation: none, as configured")
     bwrap, setpriv = shutil.which("bwrap") or "", shutil.which("setpriv") or ""

@@ -24,6 +24,7 @@ from . import process
 from .keeper import enter, user_switch
 
 HEADER = struct.Struct(">cI")
+NS_GET_USERNS = 0xB701
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +236,25 @@ def _words(session: Session) -> list[str]:
     """The command, entered into the sandbox's namespaces where there is one."""
     if not session.sandboxed:
         return list(session.argv)
+    tail = [*(("setsid", "--ctty") if session.tty else ()), *session.setpriv, *session.argv]
     nsenter = shutil.which("nsenter") or "/usr/bin/nsenter"
-    words = [nsenter, "--target", str(session.beside), "--mount", "--pid", "--ipc"]
-    if os.geteuid() != 0:
-        words += ["--user", "--preserve-credentials"]
-    words += ["--root", "--wd", "--"]
-    if session.tty:
-        words += ["setsid", "--ctty"]
-    return [*words, *session.setpriv, *session.argv]
+    enter_all = ["--target", str(session.beside), "--mount", "--pid", "--ipc", "--root", "--wd"]
+    if os.geteuid() == 0:
+        return [nsenter, *enter_all, "--", *tail]
+    owner, own = _user_namespaces(session.beside)
+    words = [nsenter, f"--user=/proc/self/fd/{owner}", "--preserve-credentials", *enter_all, "--"]
+    if own >= 0:
+        words += [nsenter, f"--user=/proc/self/fd/{own}", "--preserve-credentials", "--"]
+    return [*words, *tail]
+
+
+def _user_namespaces(pid: int) -> tuple[int, int]:
+    """Descriptors of the user namespace that owns a process's other namespaces, and of the process's own if that is
+    another (bubblewrap nests one that has no rights over the sandbox; only the owner lets us in); else -1."""
+    other = os.open(f"/proc/{pid}/ns/ipc", os.O_RDONLY | os.O_CLOEXEC)
+    own = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    owner = fcntl.ioctl(other, NS_GET_USERNS)
+    nested = os.fstat(owner).st_ino != os.fstat(own).st_ino
+    os.set_inheritable(owner, True)
+    os.set_inheritable(own, nested)
+    return owner, own if nested else -1
