@@ -128,14 +128,15 @@ def _score(view: View, ask: Ask) -> tuple[int, int, int, int]:
     return (view.idle, sum(view.free), view.cpu, view.room.index)
 
 
-def _islands(room: Room) -> Sequence[Sequence[int]]:
+def islands_of(room: Room) -> Sequence[Sequence[int]]:
+    """The link islands of a node; all its cards are one if none are known."""
     return room.kind.islands or (range(room.kind.count),)
 
 
 def _island(view: View, whole: int) -> list[int] | None:
     """The idle cards of the island with the fewest idle cards that still holds `whole`."""
     best: list[int] | None = None
-    for island in _islands(view.room):
+    for island in islands_of(view.room):
         idle = [card for card in sorted(island) if card < len(view.free) and view.free[card] == CARD]
         if len(idle) >= whole and (best is None or (len(idle), idle) < (len(best), best)):
             best = idle
@@ -148,7 +149,7 @@ def _cards(view: View, whole: int) -> tuple[int, ...]:
     if inside is not None:
         return tuple(inside[:whole])
     idle = {card for card, free in enumerate(view.free) if free == CARD}
-    parts = [sorted(idle.intersection(island)) for island in _islands(view.room)]
+    parts = [sorted(idle.intersection(island)) for island in islands_of(view.room)]
     linked = {card for part in parts for card in part}
     parts.extend([card] for card in sorted(idle - linked))
     taken: list[int] = []

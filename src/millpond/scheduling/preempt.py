@@ -6,15 +6,16 @@ own leaf's victims taken out; so a set counts only if it holds when its members 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from millpond.scheduling.approach import Choice, Price, approach, card_options
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, place, view_fits
 from millpond.scheduling.pool import View, view_with
 from millpond.scheduling.quota import Dims, Queue
 from millpond.scheduling.rank import Walk
-from millpond.scheduling.sets import EXACT, bits_of, minimal_sets, spare
+from millpond.scheduling.sets import EXACT, bits_of, minimal_sets
 from millpond.scheduling.snapshot import Job, RunState, Seat
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task, behind
@@ -185,7 +186,11 @@ class Attempt:
         bits = [1 << number for number, _, _ in node.seated]
         if len(bits) <= EXACT - 4:
             return minimal_sets(bits, enough)
-        return _card_options(self, node, enough)
+        groups: dict[int, int] = {}
+        for number, seat, _ in node.seated:
+            for card in seat.cards or (-1,):
+                groups[card] = groups.get(card, 0) | 1 << number
+        return card_options([*groups.values()], single=self.ask.whole <= 1, price=self._price, enough=enough)
 
     def enough(self, mask: int) -> bool:
         """Whether the victims of `mask` make room for the whole claim, under every cap."""
@@ -243,12 +248,25 @@ class Attempt:
         if len(self.tasks) <= EXACT:
             masks = minimal_sets([1 << number for number in range(len(self.tasks))], self.enough)
         else:
-            masks = _approach(self)
+            own = sum(1 << number for number, task in enumerate(self.tasks) if task.leaf is self.leaf)
+            everybody = (1 << len(self.tasks)) - 1
+            need = self.ask.nodes - self._ready
+            choice = Choice(self._price, self.enough, self.inversions, self._choices, need, everybody)
+            # the claim's rank depends on who of its own leaf goes, so each side is also tried alone
+            masks = approach(choice, sorted({0, own, everybody & ~own}) if own else [0])
         costs = sorted((cost, mask) for mask in masks if (cost := self._cost(mask)) is not None)
         if not costs:
             return None
         least = costs[0][0]
         return min((self._eviction(mask, cost) for cost, mask in costs if cost == least), key=lambda found: found.key)
+
+    def _price(self, mask: int) -> Price:
+        members = [bit.bit_length() - 1 for bit in bits_of(mask)]
+        return (
+            max((Rank.OPPORTUNISTIC - self.ranks[number] for number in members), default=0),
+            sum(self.tasks[number].lost for number in members),
+            sum(self.tasks[number].milli for number in members),
+        )
 
     def _own(self, mask: int) -> frozenset[str]:
         return frozenset(
@@ -307,81 +325,3 @@ def _claim(walk: Walk) -> Rank:
     if walk.claim is None:
         raise AssertionError("the claim was not in the walk")
     return walk.claim
-
-
-def _dear(attempt: Attempt) -> Callable[[int], tuple[int, int, int]]:
-    """Sort key of a mask: how dear its members are (rank, lost work, milli-cards)."""
-
-    def key(mask: int) -> tuple[int, int, int]:
-        members = [bit.bit_length() - 1 for bit in bits_of(mask)]
-        highest = max((Rank.OPPORTUNISTIC - attempt.ranks[number] for number in members), default=0)
-        return (
-            highest,
-            sum(attempt.tasks[number].lost for number in members),
-            sum(attempt.tasks[number].milli for number in members),
-        )
-
-    return key
-
-
-def _card_options(attempt: Attempt, node: _Node, enough: Callable[[int], bool]) -> list[int]:
-    """Options of a crowded node: clear the cheapest cards one after the other, then spare whom one can."""
-    dear = _dear(attempt)
-    by_card: dict[int, int] = {}
-    for number, seat, _ in node.seated:
-        for card in seat.cards or (-1,):
-            by_card[card] = by_card.get(card, 0) | 1 << number
-    options: set[int] = set()
-    everybody = 0
-    for number, _, _ in node.seated:
-        everybody |= 1 << number
-    starts = [*by_card.values()] if attempt.ask.whole <= 1 else [0]
-    for start in starts:
-        mask = start
-        while not enough(mask):
-            left = [group & ~mask for group in by_card.values() if group & ~mask]
-            mask |= min(left, key=lambda group: (dear(group), group)) if left else everybody
-        order = sorted(bits_of(mask), key=lambda bit: (dear(bit), bit), reverse=True)
-        options.add(spare(mask, order, enough))
-    return sorted(options)
-
-
-def _approach(attempt: Attempt) -> list[int]:
-    """Good sets among many candidates: the cheapest rooms first, then exchanges while they help."""
-    dear = _dear(attempt)
-    everybody = (1 << len(attempt.tasks)) - 1
-    order = sorted(bits_of(everybody), key=lambda bit: (dear(bit), bit), reverse=True)
-
-    def grow(mask: int, banned: int) -> int | None:
-        while not attempt.enough(mask):
-            steps = [
-                option & ~mask
-                for node in attempt.nodes
-                if not any(option & ~mask == 0 for option in node.options)
-                for option in node.options
-                if not option & banned
-            ]
-            if not steps or attempt._rooms_enough(mask):
-                steps = [bit for bit in order if not bit & (mask | banned)]
-            if not steps:
-                return None
-            mask |= min(steps, key=lambda step: (dear(step), step))
-        return spare(mask, order, attempt.enough)
-
-    def cost(mask: int) -> tuple[int, int, int, int]:
-        rank, lost, milli = dear(mask)
-        return (rank, attempt.inversions(mask), lost, milli)
-
-    best = grow(0, 0)
-    if best is None:
-        best = spare(everybody, order, attempt.enough)
-    found = [best]
-    for _ in range(EXACT):
-        tries = [
-            other for bit in bits_of(best) for start in (0, best & ~bit) if (other := grow(start, bit)) is not None
-        ]
-        if not tries or cost(better := min(tries, key=lambda mask: (cost(mask), mask))) >= cost(best):
-            break
-        best = better
-        found.append(best)
-    return found

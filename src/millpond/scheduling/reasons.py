@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from millpond.domain.amounts import memory_format, milli_format
 from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Code, Reason
-from millpond.scheduling.fit import Ask, cards_enough, place, rest_enough, view_fits
+from millpond.scheduling.fit import Ask, cards_enough, islands_of, place, rest_enough, view_fits
 from millpond.scheduling.pool import View
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.snapshot import Job
@@ -56,18 +56,23 @@ def _too_large(views: list[View], ask: Ask) -> Reason:
         return Reason(Code.TOO_LARGE, text, need=ask.nodes, have=most)
     if len(fitting) >= ask.nodes:
         return Reason(Code.TOPOLOGY, f"no {ask.require} has {ask.nodes} such nodes", need=ask.nodes, have=len(fitting))
+    if ask.linked and not with_cards and any(view.idle >= ask.whole for view in views):
+        have = max(len(island) for view in views for island in islands_of(view.room)) * 1000
+        text = f"no {ask.require} island has {milli_format(ask.milli)} cards, the largest has {milli_format(have)}"
+        return Reason(Code.TOPOLOGY, text, need=ask.milli, have=have)
     if not with_cards and ask.milli:
         most = max(view.idle for view in views) * 1000 if ask.whole else max(view.largest for view in views)
         text = f"it asks for {milli_format(ask.milli)} cards on a node, the largest has {milli_format(most)}"
         return Reason(Code.TOO_LARGE, text, need=ask.milli, have=most)
     if not fitting:
-        return Reason(Code.TOO_LARGE, "no node is large enough in CPU and memory", need=ask.cpu, have=_most(views))
+        cpu, memory = max(view.cpu for view in views), max(view.memory for view in views)
+        if ask.memory > memory:
+            text = f"it asks for {memory_format(ask.memory)} on a node, the largest has {memory_format(memory)}"
+            return Reason(Code.TOO_LARGE, text, need=ask.memory, have=memory)
+        text = f"it asks for {milli_format(ask.cpu)} CPUs on a node, the largest such node has {milli_format(cpu)}"
+        return Reason(Code.TOO_LARGE, text, need=ask.cpu, have=cpu)
     need, have = ask.nodes, len(fitting)
     return Reason(Code.TOO_LARGE, f"it asks for {need} nodes, only {have} would fit", need=need, have=have)
-
-
-def _most(views: list[View]) -> int:
-    return max(view.cpu for view in views)
 
 
 def cap_reasons(lacks: list[CapLack]) -> Iterator[Reason]:

@@ -1,0 +1,83 @@
+"""Who goes first, and who waits behind whom."""
+
+from __future__ import annotations
+
+from millpond.domain.reasons import Code
+from millpond.scheduling.order import Order
+from millpond.scheduling.state import State
+from tests.builders import codes, job, plan, pool, queue, running, snapshot, started
+
+
+def test_leaf_order() -> None:
+    jobs = [
+        job("late", "t/batch", 1, submitted=-1),
+        job("b", "t/batch", 1, submitted=-5),
+        job("a", "t/batch", 1, submitted=-5),
+        job("high", "t/batch", 1, priority=90),
+    ]
+    assert started(plan(snapshot(pool(1), [queue("t/batch")], jobs))) == ["high", "a", "b", "late"]
+
+
+def test_rank_then_share_then_time() -> None:
+    queues = [queue("a/prod", g=2), queue("b/batch", d=4), queue("c/batch", d=4), queue("d/besteffort")]
+    jobs = [
+        job("d1", "d/besteffort", 1, submitted=-90),
+        job("b1", "b/batch", 1, submitted=-50),
+        job("b2", "b/batch", 1, submitted=-50),
+        job("c1", "c/batch", 1, submitted=-10),
+        job("c2", "c/batch", 1, submitted=-10),
+        job("a1", "a/prod", 1),
+    ]
+    assert started(plan(snapshot(pool(1), queues, jobs))) == ["a1", "b1", "c1", "b2", "c2", "d1"]
+
+
+def test_fifo_lets_nobody_pass() -> None:
+    jobs = [job("big", "t/batch", 8, submitted=-9), job("small", "t/batch", 1), job("other", "u/batch", 1)]
+    busy = running("r", "u/batch", "n1", 2)
+    result = plan(snapshot(pool(1), [queue("t/batch", fifo=True), queue("u/batch")], [busy, *jobs]))
+    assert started(result) == ["other"]
+    assert codes(result, "small") == ["BEHIND"]
+    (wait,) = [wait for wait in result.wait if wait.job == "small"]
+    assert wait.reasons[0].jobs == ("big",)
+    traverse = plan(snapshot(pool(1), [queue("t/batch"), queue("u/batch")], [busy, *jobs]))
+    assert sorted(started(traverse)) == ["other", "small"]
+
+
+def test_positions() -> None:
+    jobs = [job(f"p{i}", "t/batch", 8, submitted=-i, priority=10 * i) for i in range(1, 4)]
+    result = plan(snapshot(pool(1), [queue("t/batch")], jobs))
+    assert started(result) == ["p3"]
+    assert [(wait.job, wait.position) for wait in result.wait] == [("p2", 1), ("p1", 2)]
+
+
+def test_jobs_put_back_keep_their_order() -> None:
+    jobs = [job(name, "t/batch", 1, submitted=when) for name, when in (("a", -3), ("b", -3), ("c", -2))]
+    state = State(snapshot(pool(1), [queue("t/batch"), queue("u/batch")], jobs))
+    order = Order(state, jobs[1:])
+    order.back(jobs[0])
+    order.back(job("x", "u/batch", 1, submitted=-9))
+    taken = []
+    while (waiting := order.take()) is not None:
+        taken.append(waiting.id)
+    assert taken == ["x", "a", "b", "c"]
+
+
+def test_a_queue_that_is_gone_takes_nothing() -> None:
+    jobs = [job("p", "gone/weird", 1), job("q", "gone/prod", 1)]
+    result = plan(snapshot(pool(1), [], jobs))
+    assert codes(result, "p") == [Code.QUEUE_CAP]
+    assert codes(result, "q") == [Code.QUEUE_CAP, Code.NEEDS_GUARANTEE]
+
+
+def test_budgets_of_jobs_without_a_limit() -> None:
+    queues = [queue("t/batch", hours=(10, 10)), queue("u/batch", hours=(10, 9))]
+    jobs = [job("p", "t/batch", 1), job("q", "u/batch", 1), job("z", "t/batch", 0)]
+    result = plan(snapshot(pool(1), queues, jobs))
+    assert sorted(started(result)) == ["q", "z"]
+    assert codes(result, "p") == ["CARD_HOURS_EXHAUSTED"]
+
+
+def test_an_elastic_gang_shrinks_to_its_cap_and_its_room() -> None:
+    jobs = [job("p", "t/batch", "1..4", nodes=2)]
+    result = plan(snapshot(pool(2), [queue("t/batch", c=6)], jobs))
+    assert [len(seat.cards) for seat in result.start[0].seats] == [3, 3]
