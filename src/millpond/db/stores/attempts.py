@@ -81,7 +81,7 @@ def attempt_list(tx: Tx, actor: Actor, job: str) -> tuple[AttemptRecord, ...]:
     statement = select(*ATTEMPT_COLUMNS).where(ATTEMPTS.c.job == job).order_by(ATTEMPTS.c.number)
     if visible is not None:
         statement = statement.where(ATTEMPTS.c.tenant.in_(sorted(visible)))
-    return tuple(AttemptRecord(*row) for row in tx.execute(statement))
+    return tuple(AttemptRecord(*row) for row in tx.execute(statement).all())
 
 
 def attempts_get(tx: Tx, actor: Actor, attempts: Collection[str]) -> dict[str, AttemptRecord]:
@@ -90,7 +90,7 @@ def attempts_get(tx: Tx, actor: Actor, attempts: Collection[str]) -> dict[str, A
     statement = select(*ATTEMPT_COLUMNS).where(ATTEMPTS.c.id.in_(sorted(attempts)))
     if visible is not None:
         statement = statement.where(ATTEMPTS.c.tenant.in_(sorted(visible)))
-    return {record.id: record for record in (AttemptRecord(*row) for row in tx.execute(statement))}
+    return {record.id: record for record in (AttemptRecord(*row) for row in tx.execute(statement).all())}
 
 
 def attempts_unapplied(tx: Tx, actor: Actor, limit: int = 500) -> tuple[AttemptRecord, ...]:
@@ -102,11 +102,11 @@ def attempts_unapplied(tx: Tx, actor: Actor, limit: int = 500) -> tuple[AttemptR
     statement = (
         select(*ATTEMPT_COLUMNS).where(text(UNTOLD_SQL)).order_by(ATTEMPTS.c.planned_at, ATTEMPTS.c.id).limit(limit)
     )
-    return tuple(AttemptRecord(*row) for row in tx.execute(statement))
+    return tuple(AttemptRecord(*row) for row in tx.execute(statement).all())
 
 
 def attempts_live(tx: Tx, actor: Actor) -> tuple[AttemptRecord, ...]:
     """Every attempt that has not ended, by id.  System only."""
     system_only(actor)
     statement = select(*ATTEMPT_COLUMNS).where(ATTEMPTS.c.state != AttemptState.ENDED).order_by(ATTEMPTS.c.id)
-    return tuple(AttemptRecord(*row) for row in tx.execute(statement))
+    return tuple(AttemptRecord(*row) for row in tx.execute(statement).all())

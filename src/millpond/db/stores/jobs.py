@@ -121,7 +121,7 @@ def job_list(
         place = tuple_(literal(moment, JOBS.c.submitted_at.type), literal(job))
         statement = statement.where(tuple_(JOBS.c.submitted_at, JOBS.c.id) < place)
     statement = statement.order_by(JOBS.c.submitted_at.desc(), JOBS.c.id.desc()).limit(limit + 1)
-    records = tuple(JobRecord(*row) for row in tx.execute(statement))
+    records = tuple(JobRecord(*row) for row in tx.execute(statement).all())
     if len(records) <= limit:
         return Page(records)
     last = records[limit - 1]

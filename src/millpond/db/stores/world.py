@@ -32,9 +32,9 @@ def world_load(tx: Tx, actor: Actor) -> World:
     return World(
         nodes=node_list(tx, actor),
         queues=queue_list(tx, actor),
-        jobs=tuple(JobRecord(*row) for row in tx.execute(jobs)),
+        jobs=tuple(JobRecord(*row) for row in tx.execute(jobs).all()),
         attempts=attempts_live(tx, actor),
         holds=hold_list(tx, actor),
-        evictions=tuple(EvictionRecord(*row) for row in tx.execute(evictions)),
+        evictions=tuple(EvictionRecord(*row) for row in tx.execute(evictions).all()),
         settings=settings_get(tx, actor),
     )
