@@ -79,6 +79,8 @@ _BY_STATUS: Mapping[int, type[MillpondError]] = {
     503: Busy,
 }
 _REFUSED_CODES = frozenset({"REFUSED", "TOO_LARGE", "NO_SUCH_CARD", "NO_SUCH_QUEUE", "AMBIGUOUS_TENANT"})
+_REFUSED_TYPE = "urn:millpond:problem:refused"
+"""Problem type of what is well-formed and yet cannot be; invalid requests have the same status."""
 
 
 def problem_error(status: int, problem: Mapping[str, object], retry_after: str = "") -> MillpondError:
@@ -92,7 +94,7 @@ def problem_error(status: int, problem: Mapping[str, object], retry_after: str =
     details = problem.get("details")
     details = details if isinstance(details, dict) else {}
     kind = _BY_STATUS.get(status, Refused if 400 <= status < 500 else ServerFailed)
-    if kind is Rejected and code in _REFUSED_CODES:
+    if kind is Rejected and (code in _REFUSED_CODES or _text(problem, "type") == _REFUSED_TYPE):
         kind = Refused
     if kind is Rejected:
         return Rejected(message, hint=hint, code=code, details=details, position=_position(problem.get("position")))
