@@ -10,7 +10,7 @@ from millpond.cli.lazy import argument, command
 from millpond.cli.output import Cell, Column, plain
 from millpond.cli.places import Places
 from millpond.cli.session import Session
-from millpond.cli.values import age, cards, job_state, local, owner, size, span, state
+from millpond.cli.values import age, job_state, local, owner, size, span, state
 from millpond.cli.why import explanation_write
 from millpond.domain.amounts import milli_format
 from millpond.sdk.answers import Attempt, Event, Job
@@ -65,7 +65,7 @@ def _fields(session: Session, places: Places, job: Job) -> list[tuple[str, Cell 
         ("project", job["project"]),
         ("queue", job["queue"]),
         ("priority", str(job["priority"])),
-        ("cards", f"{size(job)} = {cards(job['milli'])}"),
+        ("cards", size(job)),
         ("ranks", str(job["ranks"])),
         ("where", places.text(job["placement"])),
         ("submitted", f"{local(job['submitted_at'])} ({age(job['submitted_at'], now)})"),

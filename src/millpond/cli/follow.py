@@ -27,15 +27,16 @@ def job_exit(job: Job) -> int:
 class Follower:
     """Output of the job on stdout, its story on stderr.
 
-    `offers_stop`: Ctrl-C asks whether to detach or to stop the job; otherwise it detaches.
+    `hello` is said first.  `offers_stop`: Ctrl-C asks whether to detach or to stop the job; otherwise it detaches.
     """
 
-    def __init__(self, session: Session, job: Job, *, offers_stop: bool, tail: bool = False) -> None:
+    def __init__(self, session: Session, job: Job, *, offers_stop: bool, tail: bool = False, hello: str = "") -> None:
         self._session = session
         self._texts = session.texts
         self._output = session.output
         self._job = job
         self._offers_stop = offers_stop
+        self._hello = hello
         self._writer = LogWriter(session.output, job["ranks"])
         self._places = Places(session)
         self._codes: tuple[str, ...] = ()
@@ -48,15 +49,21 @@ class Follower:
         """Follow to the end; the exit code of the job, or 0 when detached."""
         while self._open:
             try:
-                item = self._merged.next()
-                if item is not None:
-                    self._take(item)
+                self._step()
             except KeyboardInterrupt:
                 if self._interrupted():
                     return Exit.OK
         self._writer.finish()
         self._ended()
         return job_exit(self._job)
+
+    def _step(self) -> None:
+        if self._hello:
+            hello, self._hello = self._hello, ""
+            self._output.note(hello, "dim")
+        item = self._merged.next()
+        if item is not None:
+            self._take(item)
 
     def _take(self, item: Item) -> None:
         if item.error is not None:

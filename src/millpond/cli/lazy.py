@@ -137,14 +137,12 @@ class Command(Spoken):
         return super().collect_usage_pieces(ctx) + (["[-- COMMAND ...]"] if self.trailing else [])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if self.trailing:
-            if "--" in args:
-                at = args.index("--")
-                ctx.meta[_TRAILING] = tuple(args[at + 1 :])
-                args = args[:at]
-            elif not ctx.allow_interspersed_args:
-                # Without "--" the first word that is no option begins the command, as with ssh and docker.
-                ctx.meta.pop(_TRAILING, None)
+        if self.trailing and "--" in args:
+            at = args.index("--")
+            ctx.meta[_TRAILING] = tuple(args[at + 1 :])
+            args = args[:at]
+            # What stands before is ours, wherever it stands.  Without "--" a command may want its options left alone.
+            ctx.allow_interspersed_args = True
         return super().parse_args(ctx, args)
 
 
@@ -158,17 +156,13 @@ class Group(Spoken, click.Group):
     """A noun with verbs; without a verb it lists (`default`)."""
 
     def __init__(self, *args: Any, default: str = "list", **attrs: Any) -> None:
-        attrs.setdefault("callback", self._default_run)
-        super().__init__(*args, invoke_without_command=True, subcommand_metavar="[VERB] ...", **attrs)
+        super().__init__(*args, subcommand_metavar="[VERB] ...", **attrs)
         self.default = default
 
-    def _default_run(self) -> Any:
-        ctx = click.get_current_context()
-        if ctx.invoked_subcommand is not None:
-            return None
-        command = self.commands[self.default]
-        with command.make_context(self.default, [], parent=ctx) as inner:
-            return command.invoke(inner)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        asks_help = any(name in args for name in ctx.help_option_names)
+        named = any(word in self.commands for word in args) or (args and not args[0].startswith("-"))
+        return super().parse_args(ctx, args if named or asks_help else [self.default, *args])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

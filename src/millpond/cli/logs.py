@@ -66,6 +66,5 @@ def _write(writer: LogWriter, rank: int, pieces: Iterator[LogText], lines: int |
 def attach(session: Session, job: str) -> int:
     """Output from now on; Ctrl-C detaches, the job goes on."""
     found: Job = session.client.jobs.get(job, **session.place)
-    if not session.json:
-        session.output.note(session.texts("attach.hello", name=found["name"]), "dim")
-    return Follower(session, found, offers_stop=False, tail=True).run()
+    hello = "" if session.json else session.texts("attach.hello", name=found["name"])
+    return Follower(session, found, offers_stop=False, tail=True, hello=hello).run()

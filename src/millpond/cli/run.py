@@ -26,6 +26,5 @@ def run(session: Session, words: Sequence[str], detach: bool, **flags: Any) -> i
             session.output.line(job["id"])
             session.output.note(session.texts("run.submitted", name=job["name"], queue=job["queue"]))
         return None
-    if not session.json:
-        session.output.note(session.texts("run.submitted", name=job["name"], queue=job["queue"]), "dim")
-    return Follower(session, job, offers_stop=True).run()
+    hello = "" if session.json else session.texts("run.submitted", name=job["name"], queue=job["queue"])
+    return Follower(session, job, offers_stop=True, hello=hello).run()

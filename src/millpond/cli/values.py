@@ -74,10 +74,11 @@ def memory(mib: int) -> str:
 
 
 def size(job: Job) -> str:
-    """What a job asks for: ``2 x A800:8``; empty without cards."""
+    """What a job asks for and takes: ``2 x A800:8 = 16``; ``0`` without cards."""
     if job["gpu"] == "0":
-        return f"{job['nodes']} x 0" if job["nodes"] > 1 else "0"
-    return f"{job['nodes']} x {job['gpu']}" if job["nodes"] > 1 else job["gpu"]
+        return "0"
+    asked = f"{job['nodes']} x {job['gpu']}" if job["nodes"] > 1 else job["gpu"]
+    return f"{asked} = {milli_format(job['milli'])}"
 
 
 def seats(placement: Sequence[Seat]) -> str:
