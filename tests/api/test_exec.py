@@ -71,14 +71,14 @@ def test_hanging_up_kills_the_command(served: House, desk: DeskEngine) -> None:
     assert desk.sessions[0].closed
 
 
-@pytest.mark.parametrize("first", ["nonsense", "[]", "{}", '{"argv": []}', '{"argv": [1]}', '{"argv": ["a\\u0000"]}'])
-def test_a_first_message_that_is_no_command(served: House, first: str) -> None:
+def test_a_first_message_that_is_no_command(served: House, subtests: pytest.Subtests) -> None:
     job = served.submit("ann", "train")["id"]
     served.run(job, seats_of("n1", 0))
-    with _exec(served, "ann", job) as socket:
-        socket.send(first)
-        problem = json.loads(socket.recv())
-    assert (problem["status"], problem["code"]) == (422, "INVALID")
+    for first in ("nonsense", "[]", "{}", '{"argv": []}', '{"argv": [1]}', '{"argv": ["a\\u0000"]}'):
+        with subtests.test(first), _exec(served, "ann", job) as socket:
+            socket.send(first)
+            problem = json.loads(socket.recv())
+            assert (problem["status"], problem["code"]) == (422, "INVALID")
 
 
 def test_who_may_not_is_told_before_the_connection_opens(served: House) -> None:

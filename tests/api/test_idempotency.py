@@ -56,9 +56,9 @@ def test_the_order_of_keys_does_not_matter(house: House) -> None:
     assert again.content == first.content
 
 
-@pytest.mark.parametrize("key", ["x" * 256, "a\tb"])
-def test_keys_that_cannot_be_stored(house: House, key: str) -> None:
-    assert _submit(house, key, job_body("train")).status_code == 422
+def test_keys_that_cannot_be_stored(house: House) -> None:
+    for key in ("x" * 256, "a\tb"):
+        assert _submit(house, key, job_body("train")).status_code == 422, key
 
 
 def test_eight_callers_at_once_make_one_job(house: House) -> None:

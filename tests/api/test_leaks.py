@@ -50,30 +50,31 @@ def test_the_pool_view_keeps_size_and_since_of_hidden_jobs(house: House) -> None
     assert (card["used"], card["uses"][0]["job"], card["uses"][0]["milli"]) == (1000, "", 1000)
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/v1/jobs/{job}"),
-        ("GET", "/v1/jobs/{job}/why"),
-        ("GET", "/v1/jobs/{job}/events"),
-        ("GET", "/v1/jobs/{job}/attempts"),
-        ("GET", "/v1/jobs/{job}/logs"),
-        ("GET", "/v1/jobs/{job}/logs/stream"),
-        ("GET", "/v1/jobs/{job}/stream"),
-        ("POST", "/v1/jobs/{job}/stop"),
-        ("GET", "/v1/jobs/secret?tenant=trade"),
-        ("GET", "/v1/jobs?tenant=trade"),
-        ("GET", "/v1/tenants/trade"),
-        ("GET", "/v1/tenants/trade/members"),
-        ("GET", "/v1/queue?leaf=trade/batch"),
-    ],
+ASKED = (
+    ("GET", "/v1/jobs/{job}"),
+    ("GET", "/v1/jobs/{job}/why"),
+    ("GET", "/v1/jobs/{job}/events"),
+    ("GET", "/v1/jobs/{job}/attempts"),
+    ("GET", "/v1/jobs/{job}/logs"),
+    ("GET", "/v1/jobs/{job}/logs/stream"),
+    ("GET", "/v1/jobs/{job}/stream"),
+    ("POST", "/v1/jobs/{job}/stop"),
+    ("GET", "/v1/jobs/secret?tenant=trade"),
+    ("GET", "/v1/jobs?tenant=trade"),
+    ("GET", "/v1/tenants/trade"),
+    ("GET", "/v1/tenants/trade/members"),
+    ("GET", "/v1/queue?leaf=trade/batch"),
 )
-def test_anothers_things_look_like_none(staffed: House, method: str, path: str) -> None:
+
+
+def test_anothers_things_look_like_none(staffed: House, subtests: pytest.Subtests) -> None:
     job = staffed.submit("ann", "secret")["id"]
-    real = staffed.ask("eve", method, path.format(job=job))
-    none = staffed.ask("eve", method, path.format(job="j" + "a" * 26).replace("trade", "nowhere"))
-    assert (real.status_code, none.status_code) == (404, 404)
-    assert real.json()["code"] == none.json()["code"]
+    for method, path in ASKED:
+        with subtests.test(f"{method} {path}"):
+            real = staffed.ask("eve", method, path.format(job=job))
+            none = staffed.ask("eve", method, path.format(job="j" + "a" * 26).replace("trade", "nowhere"))
+            assert (real.status_code, none.status_code) == (404, 404)
+            assert real.json()["code"] == none.json()["code"]
 
 
 def test_reasons_do_not_name_hidden_jobs(house: House) -> None:
