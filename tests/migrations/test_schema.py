@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 from sqlalchemy import create_engine, text
@@ -83,3 +85,9 @@ def test_a_newer_schema_is_refused(own_url: str) -> None:
 def test_an_unreachable_database_is_named(empty_url: str) -> None:
     with pytest.raises(Unavailable, match="does not answer"):
         schema.upgrade(url_database(empty_url, "nowhere"))
+
+
+def test_two_upgrades_at_once_make_one(empty_url: str) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        assert set(pool.map(schema.upgrade, [empty_url] * 3)) == {"0001"}
+    assert schema.check(empty_url) == []

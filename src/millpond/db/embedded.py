@@ -295,7 +295,8 @@ def _private_folder(folder: Path, run_as: RunAs) -> bool:
     """Make it if it is missing; whether it is a real folder of the server's user that nobody else may enter."""
     uid = os.geteuid() if run_as.uid is None else run_as.uid
     try:
-        folder.mkdir(mode=0o700, parents=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
         _own(folder, run_as)
     except FileExistsError:
         pass

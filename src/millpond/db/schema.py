@@ -23,11 +23,11 @@ _OPTIONS = "-c lock_timeout=10s -c statement_timeout=300s -c timezone=UTC"
 def upgrade(database_url: str) -> str:
     """Bring the schema to the newest version and return its name.  Already there: does nothing.
 
-    Raises `Unavailable` if the database does not answer, or its schema is newer than this program.
+    Raises `Unavailable` if the database does not answer, somebody else is upgrading it, or its schema is newer than
+    this program.
     """
     with _connection(database_url) as connection:
-        connection.exec_driver_sql(f"SELECT pg_advisory_lock({_LOCK_KEY})")
-        connection.commit()
+        _lock(connection)
         try:
             head, current = _head(), _current(connection)
             _known_check(current)
@@ -75,6 +75,16 @@ def _connection(database_url: str) -> Connection:
     except exc.OperationalError as error:
         line = str(error.orig).strip().splitlines()[0]
         raise Unavailable(f"the database does not answer: {line[:200]}", code="DATABASE") from error
+
+
+def _lock(connection: Connection) -> None:
+    try:
+        connection.exec_driver_sql(f"SELECT pg_advisory_lock({_LOCK_KEY})")
+    except exc.OperationalError as error:
+        raise Unavailable(
+            "another process is upgrading this database", hint="try again when it has finished", code="DATABASE"
+        ) from error
+    connection.commit()
 
 
 def _config() -> Config:

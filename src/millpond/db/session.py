@@ -33,7 +33,8 @@ JOBS_CHANNEL = "millpond_jobs"
 
 ATTEMPTS = 9
 _PAUSE_S = 0.02
-_RETRY_STATES = frozenset({"40001", "40P01", "55P03"})
+_RETRY_STATES = frozenset({"40001", "40P01"})
+_BUSY_STATES = frozenset({"55P03", "57014"})
 _LOST_STATES = frozenset({"57P01", "57P02", "57P03", "57P05", "53300", "25P03"})
 _LOCKED = "millpond_locked"
 _SNAPSHOT = "millpond_snapshot"
@@ -268,7 +269,7 @@ def _translate(name: str, error: exc.DBAPIError) -> Exception:
     if state.startswith("23"):
         constraint = getattr(getattr(error.orig, "diag", None), "constraint_name", None) or ""
         return Conflict("this does not fit what is stored", details={"constraint": constraint, "while": name})
-    if state.startswith("53") or state == "57014":
+    if state.startswith("53") or state in _BUSY_STATES:
         return _unavailable(name, error)
     return error
 

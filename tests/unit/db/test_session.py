@@ -242,3 +242,18 @@ def test_urls(url: str, database: str, wanted: Any) -> None:
 def test_other_databases_are_refused() -> None:
     with pytest.raises(InvalidInput, match="postgresql://"):
         Database("sqlite:///here.db")
+
+
+def test_a_lock_that_is_not_given_up_is_unavailable(numbers: Database) -> None:
+    numbers.run("one", lambda tx: put(tx, 1))
+
+    def wait(tx: Tx) -> None:
+        tx.execute(text("SET LOCAL lock_timeout = '50ms'"))
+        tx.execute(text("UPDATE numbers SET n = 1"))
+
+    def hold(tx: Tx) -> None:
+        tx.execute(text("UPDATE numbers SET n = 2"))
+        with pytest.raises(Unavailable, match="lock timeout"):
+            numbers.run("wait", wait)
+
+    numbers.run("hold", hold)
