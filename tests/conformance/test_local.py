@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from millpond.engines.base import FactKind, Lost, Refused
+from millpond.engines.base import FactKind, Lost, RankOrder, Refused
 from millpond.engines.fake import Behaviour
 from tests.conformance.bench import LocalBench, Scenario, ended, until
 from tests.conformance.conftest import TENANT_UID
@@ -117,7 +119,7 @@ def test_sandbox_hides_the_machine(sandboxed: LocalBench, attempt: str) -> None:
         touch /etc/x 2>/dev/null || echo etc
         ls {secret} 2>/dev/null || echo jobs
         ls {sandboxed.root}/engine 2>/dev/null || echo engine
-        ls /root/.ssh /root/.bashrc /home /var/lib 2>/dev/null || echo homes
+        ls {Path.home()}/.ssh {Path.home()}/.bashrc /home /var/lib 2>/dev/null || echo homes
         ls /dev/nvidia* /dev/vd* /dev/sd* 2>/dev/null || echo devices
         ls /proc | grep -c '^[0-9]'
         touch $HOME/a $MILLPOND_CHECKPOINT_DIR/b && echo writable
@@ -200,6 +202,28 @@ def test_background_processes_end_with_the_job(site: LocalBench, attempt: str) -
     assert time.monotonic() - begun < 10
 
 
+def test_killed_keeper_ends_the_attempt(site: LocalBench, attempt: str) -> None:
+    work = site.root / "jobs" / attempt / "work"
+    script = "import os, time; os.fork(); os.setsid(); open(f'pid{os.getpid()}', 'w').write('x'); time.sleep(60)"
+    _start(site, attempt, f'(/usr/bin/python3 -c "{script}" &); sleep 1; echo > ready; sleep 60')
+    _wait(work / "ready")
+    pids = next(status.pids for status in site.engine.recover() if status.attempt == attempt)
+    keeper = (site.root / "engine" / "attempts" / attempt / "0.keeper").read_text()
+    os.kill(json.loads(keeper)["pid"], signal.SIGKILL)
+    last = ended(site, attempt)
+    assert (last.kind, last.code) == (FactKind.EXITED, None)
+    mark = (site.root / "engine" / "engine.json").read_text().split('"')[3] + "/" + attempt
+    assert not [path for path in Path("/proc").glob("[0-9]*/environ") if _holds(path, f"MILLPOND_MARK={mark}")]
+    assert pids
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return text.encode() in path.read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
 def test_what_cannot_be_made_is_a_failed_start(site: LocalBench, attempt: str) -> None:
     big = tuple((f"X{number}", "y" * 100_000) for number in range(30))
     site.engine.start(site.order(attempt, Scenario(("true",), Behaviour()), env=big))
@@ -220,6 +244,9 @@ def test_what_cannot_be_made_is_a_failed_start(site: LocalBench, attempt: str) -
         ({"env": (("A", "c\0"),)}, "environment"),
         ({"warning_signal": "NOPE"}, "NOPE"),
         ({"attempt": "../x"}, "attempt id"),
+        ({"tenant": "\ud800"}, "Unicode"),
+        ({"ranks": (RankOrder(0, 0, "n1", (0, 1), ("GPU-0",)),)}, "uuids"),
+        ({"ranks": (RankOrder(0, 0, "n1", (0,)), RankOrder(0, 0, "n1", (1,)))}, "one number"),
     ],
 )
 def test_senseless_orders_are_refused(local_root: Path, attempt: str, changes: dict[str, object], text: str) -> None:

@@ -33,7 +33,7 @@ class Line:
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Send, and wait for the answer.  OSError or EOFError when the supervisor went away."""
         self.socket.settimeout(timeout_s)
-        self.socket.sendall(json.dumps(request, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
+        self.socket.sendall(json.dumps(request, separators=(",", ":")).encode() + b"\n")
         while (end := self._received.find(b"\n")) < 0:
             data = self.socket.recv(262_144)
             if not data:

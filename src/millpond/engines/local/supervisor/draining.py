@@ -74,7 +74,7 @@ def rank_catch_up(core: Core, attempt: Attempt, rank: Rank) -> None:
     plan = attempt.drain
     if attempt.doomed:
         kill_tree(core, attempt)
-    elif plan is not None and attempt.warned:
+    elif plan is not None and attempt.warned and rank.main_since_ms >= plan.begun_ms:
         rank_signal(attempt, rank, signal.Signals[f"SIG{plan.what}"])
         if attempt.termed:
             rank_signal(attempt, rank, signal.SIGTERM)

@@ -119,7 +119,7 @@ class Keeper:
         """Leave everything of the supervisor's; the descriptor that wakes `select` at a signal."""
         os.setsid()
         gc.disable()
-        os.closerange(3, 65536)
+        os.closerange(3, process.FILES_MAX)
         process.prctl(process.PR_SET_NAME, b"millpond-keeper")
         process.prctl(process.PR_SET_CHILD_SUBREAPER, 1)
         wake, waker = os.pipe()
@@ -271,6 +271,7 @@ def _become(launch: Launch, output: int, announce: int, keeper: int) -> NoReturn
         enter(launch.doors)
         os.setsid()
         os.umask(0o022)
+        process.files_restore()
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             with contextlib.suppress(OSError, ValueError):
                 signal.signal(number, signal.SIG_DFL)

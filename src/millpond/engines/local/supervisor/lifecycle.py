@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 
 from .attempts import CHECKPOINTED, EVICTED, EXITED, READY, START_FAILED, STARTED, Attempt, Exit, Rank
+from .cgroups import NoGroups
 from .checkpoints import newest
 from .core import Core
 from .draining import doom, doom_tick, drain_apply, kill_tree, rank_catch_up, rank_signal
@@ -49,6 +50,8 @@ def attempt_adopt(core: Core, attempt: Attempt) -> None:
             unknown = Exit(None, now_ms(), True, "the machine was restarted")
             rank_end(core, attempt, rank, _exit(status) if status else unknown)
         return
+    # Without control groups, commands beside it (exec) may have lost their helper together with our predecessor.
+    attempt.sweep = isinstance(core.groups, NoGroups)
     attempt_launch(core, attempt)
     drain_apply(core, attempt)
     if attempt.doomed:

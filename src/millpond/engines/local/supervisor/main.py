@@ -58,6 +58,7 @@ def main(arguments: list[str]) -> int:
 def _serve(options: argparse.Namespace, tell: int) -> None:
     os.umask(0o077)
     os.chdir("/")
+    process.files_raise()
     engine_dir, run_dir = options.engine_dir, options.run_dir
     lock = _lock(engine_dir / "lock")
     if lock < 0:

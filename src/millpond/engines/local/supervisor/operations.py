@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .attempts import EXITED, Attempt, Record
+from .cgroups import NoGroups
 from .core import Core
 from .draining import doom, drain, fault, signal_number, signal_send
 from .index import STOPPED, attempt_valid
@@ -154,6 +155,7 @@ class Operations:
         caller.close()
         descriptor = os.pidfd_open(helper)
         attempt.sessions[helper] = descriptor
+        attempt.sweep = attempt.sweep or isinstance(core.groups, NoGroups)
         core.watch(descriptor, lambda _: self._session_ended(attempt, helper))
 
     def _session_ended(self, attempt: Attempt, helper: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import pwd
 import signal
@@ -216,15 +217,44 @@ def _user_name() -> str:
         return str(os.geteuid())
 
 
-def order_complete(order: dict[str, Any]) -> Record:
-    """The order as it came over the socket, checked for its shape.  Raises `Problem`."""
-    kinds: dict[str, type | tuple[type, ...]] = {
-        "attempt": str, "epoch": int, "tenant": str, "tenant_uid": int, "commands": list, "env": list, "ranks": list,
-        "work_dir": str, "work_root": str, "checkpoint_dir": str, "log_dir": str, "cpu": int, "memory": int, "shm": int,
-        "isolated": bool, "simulated": bool, "warning_signal": str, "ready_path": str, "ready_timeout": int,
-        "service": bool,
-    }  # fmt: skip
-    for name, kind in kinds.items():
-        if not isinstance(order.get(name), kind):
-            raise Problem("refused", f"the order's {name} is missing or no {getattr(kind, '__name__', kind)}")
-    return order
+_FIELDS: dict[str, type] = {
+    "attempt": str, "epoch": int, "tenant": str, "tenant_uid": int, "commands": list, "env": list, "ranks": list,
+    "work_dir": str, "work_root": str, "checkpoint_dir": str, "log_dir": str, "cpu": int, "memory": int, "shm": int,
+    "isolated": bool, "simulated": bool, "warning_signal": str, "ready_path": str, "ready_timeout": int,
+    "service": bool,
+}  # fmt: skip
+_RANK_FIELDS: dict[str, type] = {
+    "rank": int, "local_rank": int, "node": str, "cards": list, "uuids": list, "milli": int, "slices": list,
+    "port": int,
+}  # fmt: skip
+
+
+def order_complete(order: Any) -> Record:
+    """The order as it came over the socket, with the shape that everything after it relies on.  Raises `Problem`."""
+    _shape(order, _FIELDS, "order")
+    for rank in order["ranks"]:
+        _shape(rank, _RANK_FIELDS, "rank")
+        words = [*rank["uuids"], *rank["slices"]]
+        if not all(isinstance(word, str) for word in words) or not all(isinstance(card, int) for card in rank["cards"]):
+            raise Problem("refused", "a rank's cards, uuids or slices are malformed")
+        if rank["uuids"] and len(rank["uuids"]) != len(rank["cards"]):
+            raise Problem("refused", f"rank {rank['rank']} has {len(rank['cards'])} cards, but other uuids")
+    if len({rank["rank"] for rank in order["ranks"]}) != len(order["ranks"]):
+        raise Problem("refused", "two ranks have one number")
+    if not all(isinstance(command, str) for command in order["commands"]):
+        raise Problem("refused", "a command is no text")
+    for pair in order["env"]:
+        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(word, str) for word in pair)):
+            raise Problem("refused", "the environment is malformed")
+    order_text = json.dumps(order, ensure_ascii=False)
+    if any("\ud800" <= letter <= "\udfff" for letter in order_text):
+        raise Problem("refused", "the order holds text that is not valid Unicode")
+    return dict(order)
+
+
+def _shape(value: Any, fields: dict[str, type], what: str) -> None:
+    if not isinstance(value, dict):
+        raise Problem("refused", f"the {what} is no object")
+    for name, kind in fields.items():
+        if not isinstance(value.get(name), kind):
+            raise Problem("refused", f"the {what}'s {name} is missing or no {kind.__name__}")

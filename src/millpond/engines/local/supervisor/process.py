@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 import socket
 import time
@@ -26,6 +27,22 @@ def prctl(option: int, value: int | bytes) -> None:
     if _LIBC.prctl(option, argument, zero, zero, zero) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+FILES_MAX = 65_536
+_FILES_AT_FIRST = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
+def files_raise() -> None:
+    """Allow ourselves many open files: two for each rank."""
+    hard = _FILES_AT_FIRST[1]
+    most = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def files_restore() -> None:
+    """What a job gets is what we got."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, _FILES_AT_FIRST)
 
 
 def now_ms() -> int:

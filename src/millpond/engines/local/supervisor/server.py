@@ -84,7 +84,7 @@ class Connection:
 
     def send(self, message: Record) -> None:
         if self._open:
-            self._to_send += json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+            self._to_send += json.dumps(message, separators=(",", ":")).encode() + b"\n"
             self._flush()
 
     def _flush(self) -> None:

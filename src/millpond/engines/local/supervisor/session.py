@@ -74,7 +74,7 @@ class Helper:
     def run(self) -> None:
         gc.disable()
         os.setsid()
-        os.closerange(4, 65536)
+        os.closerange(4, process.FILES_MAX)
         process.prctl(process.PR_SET_NAME, b"millpond-exec")
         process.prctl(process.PR_SET_CHILD_SUBREAPER, 1)
         process.prctl(process.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -207,6 +207,8 @@ def _become(session: Session, inside: tuple[int, int]) -> NoReturn:
     helper = os.getppid()
     try:
         enter(session.doors)
+        process.files_restore()
+        os.umask(0o022)
         for caught in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             with contextlib.suppress(OSError, ValueError):
                 signal.signal(caught, signal.SIG_DFL)
