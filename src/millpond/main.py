@@ -18,9 +18,8 @@ from types import FrameType
 import structlog
 import uvicorn
 from prometheus_client import CollectorRegistry
-from starlette.types import ASGIApp
 
-from millpond.api.app import app_make
+from millpond.api.app import Api, app_make
 from millpond.commands.bootstrap import database_prepare, part_check, pool_declare
 from millpond.commands.guard import Guard
 from millpond.commands.journal import logging_setup
@@ -93,14 +92,26 @@ def _serve(settings: Settings, replace_pool: bool, stack: ExitStack) -> None:
     log.info("stopping")
 
 
-def http_serve(app: ASGIApp, listening: socket.socket) -> None:
+class Server(uvicorn.Server):
+    """Ends the API's open streams when it is asked to stop; otherwise it would wait for them."""
+
+    def __init__(self, config: uvicorn.Config, api: Api) -> None:
+        super().__init__(config)
+        self._api = api
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._api.streams_end()
+        super().handle_exit(sig, frame)
+
+
+def http_serve(app: Api, listening: socket.socket) -> None:
     """Serve until asked to stop.  The server library sends itself the signal again at its end; ours swallow it."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _signal_ignore)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACEFUL_S
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    Server(config, app).run(sockets=[listening])
 
 
 def _signal_ignore(number: int, frame: FrameType | None) -> None:

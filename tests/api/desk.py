@@ -61,13 +61,14 @@ class Echo:
 
 
 class DeskEngine:
-    """Implements `Engine`; ``faults`` and ``sessions`` are for the tests to look at."""
+    """Implements `Engine`; ``faults`` and ``sessions`` are for the tests to look at; ``broken`` is raised by `inventory`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._logs: dict[tuple[str, int], bytes] = {}
         self.faults: list[tuple[str, int | None]] = []
         self.sessions: list[Echo] = []
+        self.broken: Exception | None = None
 
     def say(self, attempt: str, data: bytes, rank: int = 0) -> None:
         """The rank writes `data`."""
@@ -78,6 +79,8 @@ class DeskEngine:
         return Capabilities("desk", {"whole": Isolation.NONE}, True, False, True, True, ("USR1",), 100)
 
     def inventory(self) -> Inventory:
+        if self.broken is not None:
+            raise self.broken
         return Inventory(())
 
     def start(self, order: StartOrder) -> None: ...

@@ -14,8 +14,10 @@ from millpond.api.app import ROUTERS, routes_make
 from millpond.api.document import openapi_text
 from millpond.api.schemas.jobs import JobSubmit
 from millpond.api.schemas.queues import QueueInput
+from millpond.domain.errors import InvalidInput
 from millpond.files.jobs import JOB_KEYS
 from millpond.files.queues import QUEUE_KEYS
+from tests.api.desk import DeskEngine
 from tests.api.house import House, seats_of
 
 COMMITTED = Path(__file__).parents[2] / "openapi.json"
@@ -71,6 +73,25 @@ def test_health_and_readiness(house: House) -> None:
 def test_ready(staffed: House) -> None:
     answer = staffed.client.get("/readyz")
     assert (answer.status_code, answer.json()["ready"]) == (200, True)
+
+
+@pytest.mark.postgres
+def test_a_defect_is_a_500_that_says_only_where_to_look(staffed: House, desk: DeskEngine) -> None:
+    desk.broken = RuntimeError("secret of the house")
+    answer = staffed.client.get("/readyz")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert answer.json()["request_id"] == answer.headers["request-id"]
+    assert "secret" not in answer.text
+
+
+@pytest.mark.postgres
+def test_errors_of_the_database_do_not_carry_values(house: House) -> None:
+    statement = "SELECT %(value)s::int"
+    with pytest.raises(InvalidInput) as caught:
+        house.database.run("test", lambda tx: tx.exec_driver_sql(statement, {"value": "hunter2secret"}))
+    cause = caught.value.__cause__
+    assert cause is not None
+    assert "parameters hidden" in str(cause)
 
 
 @pytest.mark.postgres

@@ -75,6 +75,8 @@ class Database:
             pool_timeout=10,
             pool_use_lifo=True,
             json_deserializer=json_text,
+            # Parameters hold values of job variables, and errors are logged.
+            hide_parameters=True,
             connect_args={
                 "connect_timeout": 5,
                 "application_name": "millpond",
