@@ -124,8 +124,10 @@ class FactKind(StrEnum):
 class Fact:
     """What happened, once.
 
-    ``sequence`` grows by one and never repeats within an engine's life; ``time_ms`` is Unix milliseconds by the
-    engine's clock.  STARTED: every rank's process runs; ``detail`` lists the ranks' ports, comma-separated.
+    ``sequence`` grows by one (it may jump when the machine crashed) and never repeats within an engine's life;
+    ``time_ms`` is Unix milliseconds by the engine's clock.
+
+    STARTED: every rank's process runs; ``detail`` lists the ranks' ports, comma-separated.
     READY: every rank answers its probe (services only).  CHECKPOINTED: a new or newer file appeared in the checkpoint
     directory (``detail`` its name).  EXITED comes once per attempt when **every** process of it is gone: ``code`` is 0,
     or that of the first rank that failed (128 + signal if killed, None if nobody can know).  ``natural`` is true when

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.engines.local.supervisor import process
-from millpond.engines.local.supervisor.attempts import Drain, Memory
+from millpond.engines.local.supervisor.attempts import JUMP, Drain, Memory
 from millpond.engines.local.supervisor.cgroups import Limits, Version2
 from millpond.engines.local.supervisor.checkpoints import newest
 from millpond.engines.local.supervisor.folders import folder_make
@@ -176,6 +176,16 @@ def test_rewritten_memory_is_equal(history: list[dict[str, Any]]) -> None:
     assert again.live == memory.live
     assert again.facts == memory.facts
     assert (again.epoch, again.sequence, again.cursor) == (memory.epoch, memory.sequence, memory.cursor)
+
+
+def test_numbers_jump_after_a_crash_of_the_machine() -> None:
+    """Facts are not forced to the disk one by one, so a reader may have seen some that are gone."""
+    memory = _memory([{"r": "head", "epoch": 1, "sequence": 7, "cursor": 7, "boot": "first"}])
+    memory.boot_set("first")
+    assert memory.sequence == 7
+    memory.boot_set("second")
+    assert memory.sequence == 7 + JUMP
+    assert next(memory.records())["boot"] == "second"
 
 
 @given(_histories(), st.integers(0, 40))

@@ -9,6 +9,8 @@ from typing import Any
 Record = dict[str, Any]
 
 TERM_LEAD_MS = 5000
+JUMP = 1_000_000
+"""More facts than can have been written and not yet be on disk."""
 STARTED, READY, CHECKPOINTED, EXITED = "started", "ready", "checkpointed", "exited"
 START_FAILED, EVICTED, NODE_LOST, CARD_FAULT = "start_failed", "evicted", "node_lost", "card_fault"
 LAST_FACTS = frozenset({EXITED, START_FAILED, EVICTED})
@@ -110,6 +112,7 @@ class Memory:
     epoch: int = 0
     sequence: int = 0
     cursor: int = 0
+    boot: str = ""
     live: dict[str, Attempt] = field(default_factory=dict)
     facts: list[Record] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
@@ -119,6 +122,7 @@ class Memory:
         kind = record["r"]
         if kind == "head":
             self.epoch, self.sequence, self.cursor = record["epoch"], record["sequence"], record["cursor"]
+            self.boot = record.get("boot", "")
         elif kind == "ack":
             self.acknowledge(record["cursor"])
         elif kind == "order":
@@ -163,7 +167,7 @@ class Memory:
 
     def records(self) -> Iterator[Record]:
         """The fewest records that make an equal memory (but for ended attempts, which the index of attempts keeps)."""
-        yield {"r": "head", "epoch": self.epoch, "sequence": self.sequence, "cursor": self.cursor}
+        yield {"r": "head", "epoch": self.epoch, "sequence": self.sequence, "cursor": self.cursor, "boot": self.boot}
         for fact in self.facts:
             yield {"r": "fact", "fact": fact}
         for attempt in self.live.values():
@@ -172,6 +176,12 @@ class Memory:
                 yield drain_record(attempt)
             if attempt.sent_ms is not None:
                 yield sent_record(attempt, attempt.sent_ms)
+
+    def boot_set(self, boot: str) -> None:
+        """The machine may have crashed since: facts that a reader has seen may be missing here, so numbers jump."""
+        if self.boot not in {"", boot}:
+            self.sequence += JUMP
+        self.boot = boot
 
     def skip(self, cursor: int) -> None:
         """Continue after a reader's cursor that is ahead of us: it has seen an earlier life of this engine."""

@@ -6,6 +6,7 @@ answer, signal).  So many orders share one flush, and nobody is told of what cou
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import itertools
 import selectors
@@ -52,6 +53,7 @@ class Core:
         """Read the journal and begin a new segment."""
         for record in self.journal.records():
             self.memory.apply(record)
+        self.memory.boot_set(self.boot)
         for name in self.memory.stopped:
             self.index.put(name, STOPPED)
         self._compact()
@@ -126,9 +128,7 @@ class Core:
 
     def facts_after(self, cursor: int) -> list[Record]:
         facts = self.memory.facts
-        if not facts or facts[-1]["sequence"] <= cursor:
-            return []
-        first = max(0, cursor + 1 - facts[0]["sequence"])
+        first = bisect.bisect_right(facts, cursor, key=lambda fact: fact["sequence"])
         return facts[first : first + FACTS_AT_ONCE]
 
     def live(self, attempt: str) -> Attempt | None:

@@ -2,13 +2,16 @@
 
 Records (``r`` names the kind):
 
-    head    epoch, sequence, cursor         first line of every segment: what is left of everything before
+    head    epoch, sequence, cursor, boot   first line of every segment: what is left of everything before
     ack     cursor                          a reader has passed it
     order   order, ports, master_port, boot, started, ready, mark
     drain   attempt, what, begun_ms, deadline_ms, reason
     sent    attempt, time_ms, kill, reason  TERM or KILL is about to be sent outside a drain
     stopped attempt                         forbids a start not yet made
     fact    fact, mark                      EXITED and START_FAILED end their attempt; ``mark``: newest checkpoint
+
+Facts and ``ack`` are written at once, so that a killed supervisor loses none, but not forced to the disk: after a crash
+of the machine every job is dead anyway, and the numbering jumps so that no number is used twice.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from .files import sync_dir
 
 Record = dict[str, Any]
 
+_LAZY = frozenset({"fact", "ack"})
 SEGMENT_BYTES = 4 * 1024 * 1024
 
 
@@ -33,6 +37,7 @@ class Journal:
         self._folder = folder
         self._number = max((int(path.suffix[1:]) for path in self._segments()), default=0)
         self._buffer: list[bytes] = []
+        self._urgent = False
         self._descriptor = -1
         self._size = 0
         self._base = 0
@@ -55,6 +60,7 @@ class Journal:
 
     def add(self, record: Record) -> None:
         """Record at the next `flush`."""
+        self._urgent = self._urgent or record["r"] not in _LAZY
         self._buffer.append(json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
 
     @property
@@ -62,13 +68,16 @@ class Journal:
         return bool(self._buffer)
 
     def flush(self) -> None:
-        """Write what was added and wait until it is on disk.  An OSError here means: end the process, start again."""
+        """Write what was added, and wait until it is on disk where it must be.  An OSError here means: end the
+        process, start again."""
         if self._buffer:
             data = b"".join(self._buffer)
             self._buffer.clear()
             _write_all(self._descriptor, data)
-            os.fdatasync(self._descriptor)
             self._size += len(data)
+            if self._urgent:
+                os.fdatasync(self._descriptor)
+                self._urgent = False
 
     @property
     def grown(self) -> bool:
