@@ -61,7 +61,7 @@ class Echo:
 
 
 class DeskEngine:
-    """Implements `Engine`; ``faults`` and ``sessions`` are for the tests to look at; ``broken`` is raised by `inventory`."""
+    """Implements `Engine`; ``faults`` and ``sessions`` are to be looked at, ``broken`` is raised by `inventory`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from millpond.api.bodies import body_parse, text_check
 from millpond.api.metrics import HttpMetrics
-from millpond.api.problems import problem_of, problem_response, problem_status, problem_unknown
+from millpond.api.problems import defect_log, problem_of, problem_response, problem_status, problem_unknown
 from millpond.api.schemas.base import Problem
 from millpond.domain.errors import InvalidInput
 
@@ -57,7 +57,7 @@ class RequestLayer:
         except ClientDisconnect:
             status = status or 499
         except Exception as error:  # noqa: BLE001 - the last net: a defect becomes a 500 with an id, and a log entry
-            _log.error("request failed", request_id=request_id, path=scope["path"], exc_info=error)
+            defect_log(error, request_id)
             if status == 0:
                 await self._answer(problem_unknown(), scope, receive, send_marked)
         finally:

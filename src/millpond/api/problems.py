@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
 
 import structlog
@@ -120,6 +121,11 @@ def request_id_of(request: Request) -> str:
     return value if isinstance(value, str) else ""
 
 
+def defect_log(error: Exception, request_id: str) -> None:
+    """Log a defect with its traceback as plain text: never with local variables, which may hold secrets."""
+    _log.error("request failed", request_id=request_id, traceback="".join(traceback.format_exception(error)))
+
+
 def problems_install(app: FastAPI) -> None:
     """Answer every error of `app` with a problem document."""
 
@@ -128,7 +134,7 @@ def problems_install(app: FastAPI) -> None:
             raise error
         problem = problem_of(error)
         if problem.status == 500:
-            _log.error("request failed", request_id=request_id_of(request), exc_info=error)
+            defect_log(error, request_id_of(request))
         return problem_response(problem, request_id_of(request))
 
     def validation(request: Request, error: Exception) -> Response:
@@ -143,7 +149,13 @@ def problems_install(app: FastAPI) -> None:
         detail = "" if error.status_code in {404, 405} else str(error.detail)
         return problem_response(problem_status(status, detail), request_id_of(request), error.headers)
 
+    def unknown(request: Request, error: Exception) -> Response:
+        # The framework raises it again after this answer, and the outermost layer logs it.
+        del error
+        return problem_response(problem_unknown(), request_id_of(request))
+
     app.add_exception_handler(MillpondError, ours)
+    app.add_exception_handler(Exception, unknown)
     app.add_exception_handler(RequestValidationError, validation)
     app.add_exception_handler(HTTPException, http)
 
