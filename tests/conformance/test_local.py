@@ -208,7 +208,7 @@ def test_killed_keeper_ends_the_attempt(site: LocalBench, attempt: str) -> None:
     _start(site, attempt, f'(/usr/bin/python3 -c "{script}" &); sleep 1; echo > ready; sleep 60')
     _wait(work / "ready")
     pids = next(status.pids for status in site.engine.recover() if status.attempt == attempt)
-    keeper = (site.root / "engine" / "attempts" / attempt / "0.keeper").read_text()
+    keeper = (site.root / "engine" / "ranks" / f"{attempt}.0.keeper").read_text()
     os.kill(json.loads(keeper)["pid"], signal.SIGKILL)
     last = ended(site, attempt)
     assert (last.kind, last.code) == (FactKind.EXITED, None)

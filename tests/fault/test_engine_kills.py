@@ -138,7 +138,7 @@ def _kills_survive(site: Site, seed: int, jobs: int, kills: int) -> None:
     assert all(told[name, FactKind.STARTED] == 1 for name in codes)
     numbers = [fact.sequence for fact in site.facts]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert list((site.root / "engine" / "attempts").iterdir()) == []
+    assert list((site.root / "engine" / "ranks").iterdir()) == []
 
 
 def _feed(site: Site, codes: dict[str, int], pace: float) -> None:
@@ -240,7 +240,7 @@ def test_second_supervisor_does_not_start(site: Site) -> None:
 
 
 def _keeper(site: Site, attempt: str) -> int:
-    path = site.root / "engine" / "attempts" / attempt / "0.keeper"
+    path = site.root / "engine" / "ranks" / f"{attempt}.0.keeper"
     return int(path.read_text().split(":")[1].split(",")[0])
 
 

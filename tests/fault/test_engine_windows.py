@@ -28,7 +28,7 @@ LAST = (FactKind.EXITED, FactKind.START_FAILED, FactKind.EVICTED)
 @pytest.fixture
 def root() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(prefix="millpond-windows-"))
-    (made / "engine" / "attempts" / ATTEMPT).mkdir(parents=True)
+    (made / "engine" / "ranks").mkdir(parents=True)
     yield made
     supervisor_stop(made / "run")
     shutil.rmtree(made)
@@ -49,7 +49,7 @@ def _order(root: Path, boot: str = "") -> dict[str, Any]:
 
 
 def _file(root: Path, kind: str, value: dict[str, Any]) -> None:
-    (root / "engine" / "attempts" / ATTEMPT / f"0.{kind}").write_text(json.dumps(value))
+    (root / "engine" / "ranks" / f"{ATTEMPT}.0.{kind}").write_text(json.dumps(value))
 
 
 def _outcome(root: Path) -> tuple[Fact, int]:
@@ -113,7 +113,7 @@ def test_between_fact_and_clearing_away(root: Path) -> None:
     _file(root, "status", {"code": 3, "time_ms": 2, "began": True, "detail": ""})
     last, runs = _outcome(root)
     assert (last.code, last.sequence, runs) == (3, 1, 0)
-    assert list((root / "engine" / "attempts").iterdir()) == []
+    assert list((root / "engine" / "ranks").iterdir()) == []
 
 
 def test_machine_restarted(root: Path) -> None:
@@ -136,7 +136,7 @@ def test_of_two_keepers_one_starts_the_rank(tmp_path: Path) -> None:
     launch = Launch(
         attempt=ATTEMPT,
         rank=0,
-        folder=tmp_path,
+        base=tmp_path / "w-1.0",
         run_dir=tmp_path,
         program="/bin/sh",
         arguments=("sh", "-c", "echo ran >> ran; exit 6"),
@@ -151,4 +151,4 @@ def test_of_two_keepers_one_starts_the_rank(tmp_path: Path) -> None:
     codes = sorted(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in keepers)
     assert codes == [0, *[CLAIM_LOST] * 5]
     assert (tmp_path / "ran").read_text() == "ran\n"
-    assert json.loads((tmp_path / "0.status").read_text())["code"] == 6
+    assert json.loads((tmp_path / "w-1.0.status").read_text())["code"] == 6

@@ -204,9 +204,13 @@ class Engine(Protocol):
         ended.  An order of an older epoch than one already seen raises `Refused`."""
 
     def signal(self, attempt: str, what: str, deadline_ms: int | None = None) -> None:
-        """Send a signal (``USR1``) to every rank's main process.  With a deadline (Unix ms), begin to drain: write the
-        deadline file, send the warning now, TERM 5 s before the deadline, KILL the whole tree at it.  The earliest
-        deadline wins.  Nothing to do for an ended attempt; `Lost` for an unknown one."""
+        """Send a signal (``USR1``) to every rank's main process.
+
+        With a deadline (Unix ms), begin to drain: write the deadline file (``MILLPOND_DEADLINE_FILE``: whole Unix
+        seconds, absent before), send the warning now, TERM 5 s before the deadline (of a grace of 5 s or less, when a
+        quarter is left), KILL the whole tree at it.  The earliest deadline wins.  Nothing to do for an ended attempt;
+        `Lost` for an unknown one.
+        """
 
     def stop(self, attempt: str, grace_ms: int) -> None:
         """`signal` with the warning and a deadline of now + grace; 0 kills at once.  Also forbids a start not yet made:

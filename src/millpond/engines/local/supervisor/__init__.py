@@ -4,7 +4,7 @@ It uses the standard library only and imports nothing of millpond, so that neith
 keep it from starting: ``python -I -S .../supervisor --engine-dir DIR --run-dir DIR``.
 
     engine.py ──unix socket──▶ server.py ─▶ orders.py ─▶ journal.py (fsync) ─▶ keeper.py (one per rank) ─▶ the job
-                                                             ▲                      │ files in engine_dir/attempts
+                                                             ▲                      │ files in engine_dir/ranks
                                                              └──── lifecycle.py ◀───┘ + a datagram when it runs
 
 What must be durable is in the journal (orders, drains, facts) or in the files that keepers leave (who keeps a rank,

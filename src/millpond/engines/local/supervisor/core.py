@@ -24,6 +24,7 @@ from .ports import Ports
 from .process import boot_id, now_ms
 from .sandbox import Sandbox
 
+RANKS, NOTICES = "ranks", "notices"
 FACTS_AT_ONCE = 1000
 NOTE_EVERY = 100
 """How many facts a reader passes before the journal is told; a flush of its own would be too dear."""
@@ -66,12 +67,13 @@ class Core:
         self.memory.ended.clear()
         self.journal.rewrite(self.memory.records())
 
-    def attempt_dir(self, attempt: str) -> Path:
-        return self.engine_dir / "attempts" / attempt
+    def rank_base(self, attempt: str, rank: int) -> Path:
+        """What the names of a rank's files begin with: ``.keeper``, ``.main``, ``.status``."""
+        return self.engine_dir / RANKS / f"{attempt}.{rank}"
 
     def notice_dir(self, attempt: str) -> Path:
         """Holds the deadline file; shown to the job, which cannot write there."""
-        return self.engine_dir / "notices" / attempt
+        return self.engine_dir / NOTICES / attempt
 
     def record(self, record: Record) -> None:
         """Record and apply a change."""

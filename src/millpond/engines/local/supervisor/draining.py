@@ -10,6 +10,7 @@ from functools import partial
 from .attempts import CARD_FAULT, NODE_LOST, Attempt, Drain, Rank, drain_record, sent_record
 from .core import Core
 from .files import write_text_whole
+from .folders import PASS_MODE, folder_make
 from .orders import DEADLINE_NAME, Problem
 from .process import kill, now_ms, parents, pidfd_signal
 from .script import shell_running, traps
@@ -36,7 +37,8 @@ def drain_apply(core: Core, attempt: Attempt) -> None:
     if plan.deadline_ms > now_ms():
         path = core.notice_dir(attempt.id) / DEADLINE_NAME
         known = path.exists()
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
+            folder_make(path.parent, PASS_MODE)
             write_text_whole(path, f"{plan.deadline_ms // 1000}\n", 0o644)
         if not known:
             warn(attempt, plan.what)

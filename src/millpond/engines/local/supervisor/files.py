@@ -19,12 +19,11 @@ def sync_dir(path: Path) -> None:
 
 
 def write_whole(path: Path, value: dict[str, Any], *, durable: bool, mode: int = 0o600) -> None:
-    """Replace a file by a JSON object: readers see the old one or the new one."""
+    """Replace a file by a JSON object: readers see the old one or the new one, and after a crash of the machine, if it
+    is there, its content is too."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     _write(temporary, _text(value), durable=durable, mode=mode)
     temporary.rename(path)
-    if durable:
-        sync_dir(path.parent)
 
 
 def claim(path: Path, value: dict[str, Any]) -> bool:

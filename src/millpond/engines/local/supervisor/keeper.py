@@ -27,6 +27,7 @@ from .files import claim, socket_address, write_whole
 KEEPERS_SOCKET = "keepers.sock"
 LOG_BYTES = 64 * 1024 * 1024
 CLAIM_LOST = 3
+KEEPER, MAIN, STATUS = FILES = ("keeper", "main", "status")
 READY_DESCRIPTOR = 3
 
 _PIPE_BYTES = 1024 * 1024
@@ -35,12 +36,15 @@ _LOG_FULL = b"\n[millpond: the log is full, later output of this rank is not kep
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """All that a keeper needs.  ``uid`` 0 = keep the user; ``sandboxed``: the program announces itself on descriptor
-    3; ``doors`` are control groups to enter."""
+    """All that a keeper needs.
+
+    ``base``: what the names of its files begin with.  ``uid`` 0 = keep the user; ``sandboxed``: the program announces
+    itself on descriptor 3; ``doors`` are control groups to enter.
+    """
 
     attempt: str
     rank: int
-    folder: Path
+    base: Path
     run_dir: Path
     program: str
     arguments: tuple[str, ...]
@@ -51,6 +55,11 @@ class Launch:
     sandboxed: bool
     doors: tuple[Path, ...]
     log_bytes: int = LOG_BYTES
+
+
+def rank_file(base: Path, kind: str) -> Path:
+    """The file of a rank that says who keeps it, what its main process is, or how it ended."""
+    return base.with_name(f"{base.name}.{kind}")
 
 
 def keeper_fork(launch: Launch) -> int:
@@ -79,7 +88,6 @@ def _keep(launch: Launch) -> NoReturn:
 class Keeper:
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
-        self._base = launch.folder / str(launch.rank)
         self._killing = False
         self._child = 0
         self._status: tuple[int, int] | None = None
@@ -87,10 +95,13 @@ class Keeper:
         self._error = ""
         self._log_left = launch.log_bytes
 
+    def _file(self, kind: str) -> Path:
+        return rank_file(self._launch.base, kind)
+
     def run(self) -> int:
         wake = self._detach()
         me = os.getpid()
-        if not claim(self._base.with_suffix(".keeper"), {"pid": me, "start": process.start_time(me)}):
+        if not claim(self._file(KEEPER), {"pid": me, "start": process.start_time(me)}):
             return CLAIM_LOST
         if self._killing:
             self._finish()
@@ -174,7 +185,7 @@ class Keeper:
             return False
         main = _inner(self._child, self._launch.doors) if self._launch.sandboxed else self._child
         value = {"pid": main, "start": process.start_time(main), "time_ms": process.now_ms()}
-        write_whole(self._base.with_suffix(".main"), value, durable=False)
+        write_whole(self._file(MAIN), value, durable=False)
         return True
 
     def _notify(self) -> bool:
@@ -241,7 +252,7 @@ class Keeper:
             "began": self._began,
             "detail": self._error,
         }
-        write_whole(self._base.with_suffix(".status"), value, durable=True)
+        write_whole(self._file(STATUS), value, durable=True)
 
 
 def _read_now(descriptor: int) -> bytes:

@@ -15,7 +15,7 @@ from .core import Core
 from .draining import doom, doom_tick, drain_apply, kill_tree, rank_catch_up, rank_signal
 from .files import read_whole
 from .index import log_path
-from .keeper import keeper_fork
+from .keeper import FILES, KEEPER, MAIN, STATUS, keeper_fork, rank_file
 from .orders import attempt_prepare, mark_value, rank_launch
 from .probe import Probe
 from .process import descendants, kill, marked, now_ms, parents, pidfd_open
@@ -46,7 +46,7 @@ def attempt_adopt(core: Core, attempt: Attempt) -> None:
     """After a restart of the supervisor: what the journal says, then what the keepers' files say."""
     if attempt.boot != core.boot:
         for rank in attempt.ranks:
-            status = read_whole(_file(core, attempt, rank, "status"))
+            status = read_whole(_file(core, attempt, rank, STATUS))
             unknown = Exit(None, now_ms(), True, "the machine was restarted")
             rank_end(core, attempt, rank, _exit(status) if status else unknown)
         return
@@ -60,14 +60,14 @@ def attempt_adopt(core: Core, attempt: Attempt) -> None:
 
 
 def _file(core: Core, attempt: Attempt, rank: Rank, kind: str) -> Path:
-    return core.attempt_dir(attempt.id) / f"{rank.number}.{kind}"
+    return rank_file(core.rank_base(attempt.id, rank.number), kind)
 
 
 def rank_take(core: Core, attempt: Attempt, rank: Rank) -> None:
     """Take up a rank whose keeper has claimed it; start a keeper if none has."""
     if rank.exit is not None or core.live(attempt.id) is not attempt:
         return
-    keeper = read_whole(_file(core, attempt, rank, "keeper"))
+    keeper = read_whole(_file(core, attempt, rank, KEEPER))
     if keeper is None:
         _fork(core, attempt, rank)
         return
@@ -108,11 +108,11 @@ def _keeper_ended(core: Core, attempt: Attempt, rank: Rank) -> None:
 
 def rank_gone(core: Core, attempt: Attempt, rank: Rank) -> None:
     """No keeper runs that we know of: what has it left?"""
-    status = read_whole(_file(core, attempt, rank, "status"))
+    status = read_whole(_file(core, attempt, rank, STATUS))
     if status is not None:
         rank_end(core, attempt, rank, _exit(status))
         return
-    keeper = read_whole(_file(core, attempt, rank, "keeper"))
+    keeper = read_whole(_file(core, attempt, rank, KEEPER))
     if keeper is None or keeper["pid"] != rank.keeper:
         rank_take(core, attempt, rank)
         return
@@ -131,7 +131,7 @@ def main_seen(core: Core, attempt: Attempt, rank: Rank) -> None:
     """A rank's main process runs, or ran: STARTED when all do."""
     if rank.main_since_ms:
         return
-    main = read_whole(_file(core, attempt, rank, "main"))
+    main = read_whole(_file(core, attempt, rank, MAIN))
     if main is None:
         return
     rank.main, rank.main_since_ms = main["pid"], main["time_ms"]
@@ -244,7 +244,7 @@ def attempt_close(core: Core, attempt: Attempt) -> None:
             detail = f"out of memory: the limit is {attempt.order['memory']} MiB"
         core.fact(EXITED, attempt.id, time_ms=last, code=ending.code, natural=natural, detail=detail)
     core.ports.release([*attempt.ports, attempt.master_port])
-    core.after(lambda: leftovers_remove(core, attempt.id))
+    core.after(lambda: leftovers_remove(core, attempt.id, len(attempt.ranks)))
 
 
 def _remains(core: Core, attempt: Attempt) -> bool:
@@ -282,12 +282,15 @@ def _log_tail(attempt: Attempt, rank: Rank | None) -> str:
     return ""
 
 
-def leftovers_remove(core: Core, attempt: str) -> None:
+def leftovers_remove(core: Core, attempt: str, ranks: int) -> None:
     """Files and control group of an attempt that has ended."""
-    shutil.rmtree(core.attempt_dir(attempt), ignore_errors=True)
-    shutil.rmtree(core.notice_dir(attempt), ignore_errors=True)
+    for rank in range(ranks):
+        for kind in FILES:
+            rank_file(core.rank_base(attempt, rank), kind).unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(core.notice_dir(attempt))
     if not core.groups.remove(attempt):
-        core.later(AGAIN_MS, lambda: leftovers_remove(core, attempt))
+        core.later(AGAIN_MS, lambda: leftovers_remove(core, attempt, 0))
 
 
 AGAIN_MS = 50

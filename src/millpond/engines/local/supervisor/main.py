@@ -15,8 +15,9 @@ from pathlib import Path
 
 from . import process
 from .cgroups import groups_open
-from .core import Core
+from .core import NOTICES, RANKS, Core
 from .files import read_whole, write_whole
+from .folders import PASS_MODE, folder_make
 from .lifecycle import attempt_adopt, checkpoint_look, leftovers_remove, main_seen
 from .operations import Operations
 from .sandbox import sandbox_detect
@@ -143,18 +144,18 @@ def _signals(core: Core) -> None:
 
 def _take_up(core: Core) -> None:
     """Adopt what lives, and clear away what an earlier supervisor had no time to."""
-    for kind in ("attempts", "notices"):
-        folder = core.engine_dir / kind
-        if not folder.exists():
-            folder.mkdir()
-            folder.chmod(0o711)
-        for path in list(folder.iterdir()):
-            if path.name not in core.memory.live:
-                shutil.rmtree(path, ignore_errors=True)
+    for kind, mode in ((RANKS, 0o700), (NOTICES, PASS_MODE)):
+        folder_make(core.engine_dir / kind, mode)
+    for path in list((core.engine_dir / RANKS).iterdir()):
+        if path.name.partition(".")[0] not in core.memory.live:
+            path.unlink(missing_ok=True)
+    for path in list((core.engine_dir / NOTICES).iterdir()):
+        if path.name not in core.memory.live:
+            shutil.rmtree(path, ignore_errors=True)
     for name in core.groups.names():
         if name not in core.memory.live:
             core.groups.kill(name)
-            leftovers_remove(core, name)
+            leftovers_remove(core, name, 0)
     for attempt in list(core.memory.live.values()):
         attempt_adopt(core, attempt)
     core.settle()

@@ -63,8 +63,8 @@ def attempt_prepare(core: Core, attempt: Attempt) -> None:
     """What an attempt needs beside its order, made again after a restart: index, folders, control group."""
     order = attempt.order
     core.index.put(attempt.id, order["log_dir"])
-    core.attempt_dir(attempt.id).mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder_make(core.notice_dir(attempt.id), PASS_MODE)
+    if _sandboxed(core, order):
+        folder_make(core.notice_dir(attempt.id), PASS_MODE)
     limits = Limits() if order["simulated"] else Limits(order["cpu"], order["memory"])
     core.groups.make(attempt.id, limits)
 
@@ -141,7 +141,7 @@ def rank_launch(core: Core, attempt: Attempt, rank: Rank) -> Launch:
     return Launch(
         attempt=attempt.id,
         rank=rank.number,
-        folder=core.attempt_dir(attempt.id),
+        base=core.rank_base(attempt.id, rank.number),
         run_dir=core.run_dir,
         program=program,
         arguments=tuple(words),
