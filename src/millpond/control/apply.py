@@ -7,7 +7,7 @@ Nothing is decided here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -40,10 +40,16 @@ BATCH = 32
 class Untold:
     """Attempts to tell the engine of, with what their orders need."""
 
-    attempts: tuple[AttemptRecord, ...]
-    jobs: Mapping[str, JobRecord]
-    specs: Mapping[str, NodeSpec]
-    uids: Mapping[str, int]
+    attempts: tuple[AttemptRecord, ...] = ()
+    jobs: Mapping[str, JobRecord] = field(default_factory=dict)
+    specs: Mapping[str, NodeSpec] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ApplyMemory:
+    """What the applier need not read twice: the user id of a tenant never changes, nor is one given again."""
+
+    uids: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +71,16 @@ class ApplyResult:
     refused: int = 0
 
 
-def apply_run(control: Control, epoch: int) -> ApplyResult:
-    """Tell the engine everything that it has not heard."""
-    untold = control.database.run("untold", _untold_load)
+def apply_run(control: Control, epoch: int, memory: ApplyMemory, fresh: Untold | None = None) -> ApplyResult:
+    """Tell the engine everything that it has not heard; with `fresh`, only what a pass has just stored."""
+    untold = control.database.run("untold", _untold_load) if fresh is None else fresh
+    if any(job.tenant not in memory.uids for job in untold.jobs.values()):
+        memory.uids.update(control.database.run("uids", _uids_load))
     told, again, refused = 0, 0, 0
     for begin in range(0, len(untold.attempts), BATCH):
-        answers = [_attempt_tell(control, attempt, untold) for attempt in untold.attempts[begin : begin + BATCH]]
+        answers = [
+            _attempt_tell(control, attempt, untold, memory) for attempt in untold.attempts[begin : begin + BATCH]
+        ]
         settled = [answer for answer in answers if answer.state is not None or answer.refused]
         again += len(answers) - len(settled)
         told += len(settled)
@@ -84,20 +94,20 @@ def apply_run(control: Control, epoch: int) -> ApplyResult:
 def _untold_load(tx: Tx) -> Untold:
     attempts = tuple(attempts_unapplied(tx, SYSTEM))
     if not attempts:
-        return Untold((), {}, {}, {})
+        return Untold()
     jobs = jobs_get(tx, SYSTEM, sorted({attempt.job for attempt in attempts}))
-    if all(attempt.applied not in UNTOLD for attempt in attempts):
-        return Untold(attempts, jobs, {}, {})
-    specs = {node.spec.name: node.spec for node in node_list(tx, SYSTEM)}
-    uids = {tenant.name: tenant.uid for tenant in tenant_list(tx, SYSTEM)}
-    return Untold(attempts, jobs, specs, uids)
+    return Untold(attempts, jobs, {node.spec.name: node.spec for node in node_list(tx, SYSTEM)})
 
 
-def _attempt_tell(control: Control, attempt: AttemptRecord, untold: Untold) -> Told:
+def _uids_load(tx: Tx) -> dict[str, int]:
+    return {tenant.name: tenant.uid for tenant in tenant_list(tx, SYSTEM)}
+
+
+def _attempt_tell(control: Control, attempt: AttemptRecord, untold: Untold, memory: ApplyMemory) -> Told:
     job = untold.jobs[attempt.job]
     verb = attempt.state.value
     try:
-        state = _engine_call(control, job, attempt, untold)
+        state = _engine_call(control, job, attempt, untold.specs, memory)
     except Refused as error:
         control.metrics.orders.labels(verb, "refused").inc()
         log.warning("order refused", attempt=attempt.id, error=str(error))
@@ -110,15 +120,17 @@ def _attempt_tell(control: Control, attempt: AttemptRecord, untold: Untold) -> T
     return Told(attempt.id, job.id, state)
 
 
-def _engine_call(control: Control, job: JobRecord, attempt: AttemptRecord, untold: Untold) -> AttemptState:
+def _engine_call(
+    control: Control, job: JobRecord, attempt: AttemptRecord, specs: Mapping[str, NodeSpec], memory: ApplyMemory
+) -> AttemptState:
     if attempt.state in (AttemptState.PLANNED, AttemptState.STARTING):
         places = job_places(control.policy.jobs_dir, job.id)
         order = order_make(
             job,
             attempt,
             jobs_dir=control.policy.jobs_dir,
-            specs=untold.specs,
-            tenant_uid=untold.uids.get(job.tenant, 0),
+            specs=specs,
+            tenant_uid=memory.uids[job.tenant],
             isolated=control.policy.isolated,
             resume=attempt.number > 1 and _has_content(places.checkpoint),
         )

@@ -6,7 +6,7 @@ import time
 from datetime import datetime, timedelta
 
 from millpond.authz.actors import SYSTEM
-from millpond.control.apply import apply_run
+from millpond.control.apply import ApplyMemory, apply_run
 from millpond.control.context import EVENT_SOURCE, Control
 from millpond.control.observe import cursor_load, observe_run
 from millpond.control.steps import Drain, steps_store
@@ -30,9 +30,9 @@ def everybody_leave(control: Control, epoch: int, grace: timedelta) -> int:
     now = control.clock()
     asked = control.database.run("drain", lambda tx: _all_drain(tx, epoch, grace, now))
     until = time.monotonic() + grace.total_seconds() + MARGIN_S
-    cursor = cursor_load(control)
+    cursor, memory = cursor_load(control), ApplyMemory()
     while control.database.run("live", lambda tx: bool(attempts_live(tx, SYSTEM))):
-        apply_run(control, epoch)
+        apply_run(control, epoch, memory)
         cursor, _ = observe_run(control, epoch, cursor, 0.5)
         if time.monotonic() > until:
             raise Unavailable("some jobs do not end", hint="millpond down --keep-jobs leaves them running")

@@ -7,12 +7,13 @@ counted and survived; losing leadership ends the term, and the server waits to l
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
 
-from millpond.control.apply import apply_run
+from millpond.control.apply import ApplyMemory, Untold, apply_run
 from millpond.control.context import Control
 from millpond.control.housekeeping import housekeeping_run
 from millpond.control.observe import cursor_load, observe_run
@@ -37,13 +38,14 @@ PAUSE_FIRST, PAUSE_LAST = 0.1, 5.0
 
 @dataclass(slots=True)
 class Term:
-    """One leadership: its epoch, its end, and the wake-up of each loop."""
+    """One leadership: its epoch, its end, the wake-up of each loop, and what passes hand to the applier."""
 
     epoch: int
     over: threading.Event = field(default_factory=threading.Event)
     schedule: threading.Event = field(default_factory=threading.Event)
     apply: threading.Event = field(default_factory=threading.Event)
     house: threading.Event = field(default_factory=threading.Event)
+    fresh: deque[Untold] = field(default_factory=deque)
 
     def end(self) -> None:
         self.over.set()
@@ -160,18 +162,23 @@ class Runner:
 
         def work() -> float:
             result = pass_run(self._control, term.epoch, memory)
-            if result.acts:
+            term.fresh.extend(untold for untold in result.untold if untold.attempts)
+            if term.fresh:
                 term.apply.set()
             return result.pause
 
         self._loop(term, "schedule", term.schedule, work)
 
     def _apply_loop(self, term: Term) -> None:
+        memory = ApplyMemory()
+
         def work() -> float:
-            result = apply_run(self._control, term.epoch)
+            # What a pass hands over needs no reading; whatever else there is, is found by the next round.
+            fresh = term.fresh.popleft() if term.fresh else None
+            result = apply_run(self._control, term.epoch, memory, fresh)
             if result.refused:
                 term.schedule.set()
-            return APPLY_AGAIN if result.again else APPLY_REST
+            return 0.0 if term.fresh else APPLY_AGAIN if result.again else APPLY_REST
 
         self._loop(term, "apply", term.apply, work)
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import structlog
 
 from millpond.authz.actors import SYSTEM
+from millpond.control.apply import Untold
 from millpond.control.context import EVENT_SOURCE, Control
 from millpond.control.expire import dependencies_wanted, expire_decide, moment_next
 from millpond.control.steps import Begin, Drain, Stale, Step, Stored, steps_store
@@ -42,18 +43,14 @@ REFUSED_PAUSE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """What a pass did, and after how many seconds the next one is due if nobody calls for it before."""
+    """What a pass did, what the engine must hear of it, and after how many seconds the next pass is due if nobody calls
+    for it before."""
 
     began: int = 0
     drained: int = 0
-    settled: int = 0
     refused: bool = False
     pause: float = REST
-
-    @property
-    def acts(self) -> bool:
-        """Whether the applier has something to tell the engine."""
-        return bool(self.began or self.drained or self.settled)
+    untold: tuple[Untold, ...] = ()
 
 
 @dataclass(slots=True)
@@ -81,15 +78,15 @@ class Decision:
 def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
     """One pass: first what time and trouble ask for, then the plan.  A decision gone stale is taken anew."""
     started = time.perf_counter()
-    settled = 0
+    untold: list[Untold] = []
     for _ in range(STALE_TRIES):
         now = control.clock()
         world, ended = control.database.run("world", _world_load, snapshot=True)
         due = expire_decide(world, ended, now)
         try:
             if due:
-                control.database.run("expire", partial(_due_store, due=due, epoch=epoch, now=now))
-                settled += len(due)
+                stored = control.database.run("expire", partial(_due_store, due=due, epoch=epoch, now=now))
+                untold.append(_untold(stored, world))
                 continue
             result = _plan_run(control, epoch, world, now, memory)
         except Stale as stale:
@@ -98,8 +95,9 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
             continue
         seconds = time.perf_counter() - started
         control.metrics.pass_seconds.observe(seconds)
-        return PassResult(result.began, result.drained, settled, result.refused, max(result.pause, 20 * seconds))
-    return PassResult(settled=settled, pause=0.05)
+        pause = max(result.pause, 20 * seconds)
+        return replace(result, pause=pause, untold=(*untold, *result.untold))
+    return PassResult(pause=0.05, untold=tuple(untold))
 
 
 def _world_load(tx: Tx) -> tuple[World, Mapping[str, JobRecord]]:
@@ -133,7 +131,11 @@ def _plan_run(control: Control, epoch: int, world: World, now: datetime, memory:
     control.metrics.starts.inc(stored.began)
     for evict in plan.evict:
         control.metrics.evictions.labels(evict.why).inc()
-    return PassResult(began=stored.began, drained=stored.drained, pause=TICK)
+    return PassResult(stored.began, stored.drained, pause=TICK, untold=(_untold(stored, world),))
+
+
+def _untold(stored: Stored, world: World) -> Untold:
+    return Untold(stored.attempts, stored.jobs, {node.spec.name: node.spec for node in world.nodes})
 
 
 def _decision_store(tx: Tx, decision: Decision, epoch: int, now: datetime) -> Stored:

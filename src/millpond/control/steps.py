@@ -70,11 +70,14 @@ Step = Begin | Drain | Finish | Unblock
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What `steps_store` did: events still to be appended by the caller, in order."""
+    """What `steps_store` did: events still to be appended by the caller, in order, and the attempts that the engine
+    must hear of, with their jobs."""
 
     events: tuple[NewEvent, ...]
     began: int
     drained: int
+    attempts: tuple[AttemptRecord, ...]
+    jobs: Mapping[str, JobRecord]
 
 
 def steps_store(tx: Tx, steps: Sequence[Step], epoch: int, now: datetime) -> Stored:
@@ -87,7 +90,7 @@ def steps_store(tx: Tx, steps: Sequence[Step], epoch: int, now: datetime) -> Sto
     attempts_insert(tx, SYSTEM, list(done.new))
     attempts_save(tx, SYSTEM, [after for after in done.attempts.values() if after != attempts[after.id]])
     drained = sum(isinstance(step, Drain) for step in steps)
-    return Stored(done.events, len(done.new), drained)
+    return Stored(done.events, len(done.new), drained, (*done.attempts.values(), *done.new), done.jobs)
 
 
 @dataclass(frozen=True, slots=True)
