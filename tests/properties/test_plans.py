@@ -14,13 +14,22 @@ from millpond.scheduling.plan import plan
 from millpond.scheduling.snapshot import Snapshot
 from millpond.simulation.driver import Simulation
 from millpond.simulation.jobs import Work
-from tests.properties.worlds import snapshots
+from tests.properties.worlds import followups, snapshots
 
 
 @settings(max_examples=200)
 @given(snapshots())
 def test_no_plan_breaks_a_rule(snapshot: Snapshot) -> None:
     assert check(snapshot, plan(snapshot)) == ()
+
+
+@settings(max_examples=100)
+@given(snapshots(), st.data())
+def test_no_plan_after_plans_breaks_a_rule(snapshot: Snapshot, data: st.DataObject) -> None:
+    """Holds half done, victims that stay too long, nodes that vanish: what a control plane sees in between."""
+    for number in range(2):
+        snapshot = data.draw(followups(snapshot, plan(snapshot), number))
+        assert check(snapshot, plan(snapshot)) == ()
 
 
 @settings(max_examples=200)

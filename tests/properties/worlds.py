@@ -13,7 +13,8 @@ from millpond.domain.cards import CardRequest, card_request_parse
 from millpond.domain.jobs import QueueClass
 from millpond.domain.nodes import CardKind, NodeSpec
 from millpond.domain.queues import CARDS, Dequeue, QueueConfig
-from millpond.scheduling.snapshot import Job, NodeState, RunState, Seat, Settings, Snapshot
+from millpond.scheduling.decisions import Plan
+from millpond.scheduling.snapshot import Hold, Job, NodeState, PastEviction, RunState, Seat, Settings, Snapshot
 
 T = TypeVar("T")
 Draw = Callable[[st.SearchStrategy[T]], T]
@@ -176,5 +177,51 @@ def _running(draw: Draw[object], job: Job, seats: tuple[Seat, ...]) -> Job:
         seats=seats,
         started=started,
         checkpointed=None if saved is None else started + saved * (NOW - started) // 2,
-        until=NOW + 10 if leaving else None,
+        until=NOW + draw(st.sampled_from([10, 10, 0, -5])) if leaving else None,
+    )
+
+
+@st.composite
+def followups(draw: Draw[object], before: Snapshot, plan: Plan, number: int) -> Snapshot:
+    """The world some seconds after a plan was applied: victims drain or have left, cards are held, and by then a node
+    or a job may be gone, or a new job may have come.  ``number`` tells the follow-ups of one world apart."""
+    now = before.now + draw(st.sampled_from([0, 5, 25, 100]))
+    leaf = {job.id: job.queue for job in before.jobs}
+    starts = {start.job: start for start in plan.start}
+    deadlines = {evict.job: evict.deadline for evict in plan.evict}
+    jobs: list[Job] = []
+    gone: set[str] = set()
+    for job in before.jobs:
+        if job.id in starts:
+            seats = starts[job.id].seats
+            jobs.append(replace(job, state=RunState.RUNNING, seats=seats, started=before.now))
+        elif job.id in deadlines and draw(st.booleans()):
+            jobs.append(replace(job, state=RunState.DRAINING, until=deadlines[job.id]))
+        elif job.id in deadlines:
+            gone.add(job.id)
+            jobs.append(replace(job, state=RunState.QUEUED, seats=(), started=None, checkpointed=None))
+        elif draw(st.integers(0, 9)):
+            jobs.append(job)
+        else:
+            gone.add(job.id)
+    names = {job.id for job in jobs}
+    holds = {hold.job: hold for hold in before.holds if hold.job not in plan.drop_holds}
+    holds |= {hold.job: Hold(hold.job, hold.seats, hold.until, hold.victims) for hold in plan.hold}
+    leaves = tuple(queue for queue in before.queues if queue.leaf)
+    jobs += [draw(waiting_jobs(f"x{number}-{index}", leaves)) for index in range(draw(st.integers(0, 3)))]
+    nodes = [replace(state, lost=True) if not draw(st.integers(0, 9)) else state for state in before.nodes]
+    return replace(
+        before,
+        now=now,
+        nodes=tuple(nodes),
+        jobs=tuple(jobs),
+        holds=tuple(
+            replace(hold, victims=tuple(victim for victim in hold.victims if victim in names - gone))
+            for hold in holds.values()
+            if hold.job in names and hold.job not in starts
+        ),
+        evictions=(
+            *before.evictions,
+            *(PastEviction(leaf[e.claimant], leaf[e.job], before.now, e.borrowed) for e in plan.evict),
+        ),
     )
