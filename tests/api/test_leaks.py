@@ -88,6 +88,22 @@ def test_reasons_do_not_name_hidden_jobs(house: House) -> None:
     assert "ann" not in answer.text.replace("another tenant", "")
 
 
+def test_who_is_ahead_is_named_only_as_far_as_one_may_see(house: House) -> None:
+    for node in ("n1", "n2"):
+        job = house.submit("ann", f"secret-{node}", resources={"gpu": "A800:8"})
+        house.run(job["id"], seats_of(node, *range(8)))
+    house.submit("bea", "secret-ahead", queue="prod", resources={"gpu": "A800:4"})
+    house.submit("eve", "first", resources={"gpu": "A800:8"}, priority=90)
+    house.submit("eve", "mine", resources={"gpu": "A800:8"})
+    ahead = house.ask("eve", "GET", "/v1/jobs/mine/why").json()["ahead"]
+    assert ("first", "eve", 8000) in [(job["name"], job["user"], job["milli"]) for job in ahead]
+    hidden = [job for job in ahead if job["milli"] == 4000]
+    assert [(job["job"], job["name"], job["user"], job["tenant"], job["queue"]) for job in hidden] in (
+        [],
+        [("", "", "", "", "")],
+    )
+
+
 def test_dependencies_do_not_reach_across_tenants(house: House) -> None:
     job = house.submit("ann", "secret")
     answer = house.ask("eve", "POST", "/v1/jobs", {"name": "mine", "commands": ["x"], "depends_on": [job["id"]]})

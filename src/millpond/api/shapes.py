@@ -115,8 +115,16 @@ def explanation_shape(answer: Answer) -> Explanation:
         eta=_moment(found.eta) if found.eta is not None else None,
         reasons=[reason_shape(reason) for reason in found.reasons],
         ahead=[
-            Ahead(job=a.job, user=a.user, tenant=a.tenant, queue=a.queue, milli=a.milli, since=_moment(a.since))
-            for a in found.ahead
+            Ahead(
+                job=other.job,
+                name=answer.names.get(other.job, ""),
+                user=other.user,
+                tenant=other.tenant,
+                queue=other.queue,
+                milli=other.milli,
+                since=_moment(other.since),
+            )
+            for other in found.ahead
         ],
         hold=None
         if hold is None

@@ -81,7 +81,7 @@ def _ahead(session: Session, explanation: Explanation) -> None:
     session.output.heading(session.texts("why.ahead", count=len(ahead)))
     rows = [
         [
-            job["job"] or session.texts("word.hidden"),
+            job.get("name") or job["job"] or session.texts("word.hidden"),
             owner(job["tenant"], job["user"]),
             job["queue"],
             cards(job["milli"]),

@@ -112,6 +112,7 @@ class LogPiece(TypedDict):
 
 class Ahead(TypedDict):
     job: str
+    name: NotRequired[str]
     user: str
     tenant: str
     queue: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -30,6 +31,8 @@ class Answer:
     now: datetime
     simulated: bool
     offered: bool
+    names: Mapping[str, str]
+    """Names of the jobs ahead that may be shown, by id."""
 
 
 def job_why(deps: Services, actor: Actor, ref: JobRef) -> Answer:
@@ -60,6 +63,8 @@ def offer_make(deps: Services, actor: Actor, body: object) -> Answer:
 
 
 def _answer(found: Explanation, job: JobRecord, pool: Pool) -> Answer:
+    """`found` holds only what the caller may see."""
+    jobs = pool.jobs()
     return Answer(
         explanation=found,
         name=job.name,
@@ -68,6 +73,7 @@ def _answer(found: Explanation, job: JobRecord, pool: Pool) -> Answer:
         now=pool.now,
         simulated=pool.simulated,
         offered=False,
+        names={ahead.job: jobs[ahead.job].name for ahead in found.ahead if ahead.job in jobs},
     )
 
 

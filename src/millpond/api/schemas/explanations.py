@@ -30,6 +30,7 @@ class Ahead(Schema):
     """A job that stands before this one.  Of other tenants' jobs a member sees only size and since when."""
 
     job: str = Field(description="Id; empty if hidden.")
+    name: str = Field(default="", description="Name; empty if hidden.")
     user: str = Field(description="Owner; empty if hidden.")
     tenant: str = Field(description="Tenant; empty if hidden.")
     queue: str = Field(description="Leaf; empty if hidden.")
