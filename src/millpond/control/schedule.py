@@ -27,7 +27,7 @@ from millpond.db.stores.jobs import jobs_get
 from millpond.db.stores.world import world_load
 from millpond.domain.jobs import AttemptState, EndReason, JobState, QueueClass
 from millpond.domain.records import AttemptRecord, EvictionRecord, HoldRecord, JobRecord, SeatRecord, World
-from millpond.scheduling.check import check
+from millpond.scheduling.check import SAFETY_RULES, check
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Violation
 from millpond.scheduling.plan import plan as plan_make
 from millpond.scheduling.snapshot import Seat, Snapshot
@@ -118,10 +118,14 @@ def _plan_run(control: Control, epoch: int, world: World, now: datetime, memory:
     plan = plan_make(snapshot)
     _waiting_count(control, plan)
     violations = check(snapshot, plan)
-    if violations:
+    if any(violation.rule in SAFETY_RULES for violation in violations):
         _plan_refuse(control, epoch, plan, violations, now, memory)
         return PassResult(refused=True, pause=REFUSED_PAUSE)
     memory.refused = ()
+    for violation in violations:
+        # Nobody is harmed by a plan that is merely worse than it could be: apply it, and say so.
+        control.metrics.alarms.labels("plan.weak").inc()
+        log.warning("plan is weaker than it must be", rule=violation.rule, text=violation.text)
     decision = plan_decide(world, snapshot, plan, control.policy.grace, now)
     if decision.empty:
         control.metrics.passes.labels("idle").inc()
