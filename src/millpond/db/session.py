@@ -1,11 +1,13 @@
 """Sessions: `Database.run` is the only way to a transaction.
 
 It retries what is safe to retry: serialization failures, deadlocks and a connection lost before the commit.  When the
-connection is lost *in* the commit, it asks PostgreSQL what became of the transaction, and answers with that.
+connection is lost *in* the commit, it finds out what became of the transaction: each one that writes leaves a number
+in the table ``commits``.  (PostgreSQL's own transaction ids do not serve: after a crash they may be given again.)
 """
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -37,6 +39,17 @@ _RETRY_STATES = frozenset({"40001", "40P01"})
 _BUSY_STATES = frozenset({"55P03", "57014"})
 _LOST_STATES = frozenset({"57P01", "57P02", "57P03", "57P05", "53300", "25P03"})
 _LOCKED = "millpond_locked"
+_SLOT = "millpond_slot"
+_NUMBER = "millpond_number"
+_MARK_WRITE = (
+    "INSERT INTO commits (slot, number) SELECT %s, %s WHERE pg_current_xact_id_if_assigned() IS NOT NULL"
+    " ON CONFLICT (slot) DO UPDATE SET number = excluded.number, written_at = now()"
+)
+# Writing the row, not reading it, waits for a transaction that still holds it.
+_MARK_READ = (
+    "INSERT INTO commits (slot, number) VALUES (%s, 0)"
+    " ON CONFLICT (slot) DO UPDATE SET number = commits.number RETURNING number"
+)
 _SNAPSHOT = "millpond_snapshot"
 
 
@@ -98,8 +111,7 @@ class Database:
             try:
                 return self._run_once(name, work, snapshot=snapshot)
             except _CommitLost as lost:
-                committed = self._outcome(lost.xid)
-                if committed:
+                if self._committed(lost.mark):
                     return lost.result  # type: ignore[no-any-return]
             except exc.DBAPIError as error:
                 if not _again(error):
@@ -120,27 +132,22 @@ class Database:
             tx.info[_SNAPSHOT] = snapshot
             with tx.begin() as transaction:
                 result = work(tx)
-                xid = None if snapshot else _xid(tx)
-                if xid is None:
+                mark = None if snapshot else _mark(tx)
+                if mark is None:
                     return result
                 try:
                     transaction.commit()
                 except exc.DBAPIError as error:
                     if not _lost(error):
                         raise
-                    raise _CommitLost(name, xid, result) from error
+                    raise _CommitLost(name, mark, result) from error
                 return result
 
-    def _outcome(self, xid: str) -> bool:
-        """Whether the transaction with that id was committed.  Waits while the server still works on it."""
-        for _ in range(100):
-            status = self.run(
-                "commit check", lambda tx: tx.exec_driver_sql("SELECT pg_xact_status(%s::xid8)", (xid,)).scalar()
-            )
-            if status != "in progress":
-                return bool(status == "committed")
-            time.sleep(0.05)
-        raise Unavailable("the database does not say what became of a transaction")
+    def _committed(self, mark: tuple[str, int]) -> bool:
+        """Whether the transaction with that mark was committed.  Waits while the server still works on it."""
+        slot, number = mark
+        last = self.run("commit check", lambda tx: tx.exec_driver_sql(_MARK_READ, (slot,)).scalar_one())
+        return bool(last == number)
 
     def listen(self, channels: Collection[str]) -> Listener:
         """A `Listener` on these channels, to be used in a ``with``.  It holds a connection of its own."""
@@ -226,17 +233,19 @@ def snapshot_check(tx: Tx) -> None:
 class _CommitLost(Exception):
     """The connection broke while committing."""
 
-    def __init__(self, name: str, xid: str, result: Any) -> None:
+    def __init__(self, name: str, mark: tuple[str, int], result: Any) -> None:
         super().__init__(name)
-        self.xid = xid
+        self.mark = mark
         self.result = result
 
 
-def _xid(tx: Tx) -> str | None:
-    """The id of this transaction if it wrote anything.  Straight on the driver: it is on every write's path."""
-    driver: psycopg.Connection[tuple[Any, ...]] = tx.connection.driver_connection  # type: ignore[assignment]
-    row = driver.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone()
-    return None if row is None or row[0] is None else str(row[0])
+def _mark(tx: Tx) -> tuple[str, int] | None:
+    """Leave a mark in a transaction that wrote something: (the connection's slot, a number that counts up in it)."""
+    slot = tx.info.setdefault(_SLOT, secrets.token_hex(16))
+    number = tx.info.get(_NUMBER, 0) + 1
+    tx.info[_NUMBER] = number
+    written = tx.exec_driver_sql(_MARK_WRITE, (slot, number)).rowcount
+    return (slot, number) if written else None
 
 
 def _state(error: exc.DBAPIError) -> str:

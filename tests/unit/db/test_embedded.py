@@ -7,16 +7,20 @@ import shutil
 import signal
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
+from sqlalchemy import text
 
 from millpond.db.embedded import EmbeddedPostgres
 from millpond.db.processes import processes_in
 from millpond.db.programs import RunAs, programs_find, programs_readable
+from millpond.db.schema import upgrade
+from millpond.db.session import Database
 
 OPTIONS = {"fsync": "off"}
 
@@ -78,6 +82,39 @@ def test_kill_9_loses_nothing_that_was_committed(server: EmbeddedPostgres) -> No
     assert server.pid() != pid
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT n FROM kept").fetchall() == [(1,)]
+
+
+def test_work_goes_on_through_kills_each_thing_done_once(server: EmbeddedPostgres) -> None:
+    """Writers see nothing of three kill -9 of the server, also when the kill falls into their commit."""
+    upgrade(server.url())
+    database = Database(server.url(), pool_size=4)
+    database.run("table", lambda tx: tx.execute(text("CREATE TABLE IF NOT EXISTS done (key text)")))
+    over = threading.Event()
+
+    def write(writer: int) -> list[str]:
+        keys: list[str] = []
+        while not over.is_set():
+            key = f"{writer}-{len(keys)}"
+            database.run("write", lambda tx, key=key: tx.execute(text("INSERT INTO done VALUES (:key)"), {"key": key}))
+            keys.append(key)
+        return keys
+
+    with ThreadPoolExecutor(3) as pool:
+        writers = [pool.submit(write, writer) for writer in range(3)]
+        try:
+            for kill in range(3):
+                reached = len(_done(database))
+                while len(_done(database)) < reached + 20:
+                    assert not any(writer.done() for writer in writers)
+                pid = server.pid()
+                assert pid is not None, kill
+                os.kill(pid, signal.SIGKILL)
+                server.ensure()
+        finally:
+            over.set()
+    acknowledged = sorted(key for writer in writers for key in writer.result())
+    assert sorted(_done(database)) == acknowledged
+    database.close()
 
 
 def test_a_pid_file_of_somebody_else_is_seen_through(server: EmbeddedPostgres) -> None:
@@ -142,6 +179,10 @@ def test_programs_below_a_closed_folder_are_copied(tmp_path: Path, monkeypatch: 
     assert (copied / "bin" / "postgres").stat().st_mode & 0o005 == 0o005
     assert programs_readable(store, RunAs(65534, 65534)) == copied
     assert programs_readable(store, RunAs()) == installed
+
+
+def _done(database: Database) -> list[str]:
+    return database.run("read", lambda tx: list(tx.execute(text("SELECT key FROM done")).scalars()))
 
 
 def _quietly(connection: psycopg.Connection[tuple[object, ...]], statement: str) -> bool:

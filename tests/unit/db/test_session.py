@@ -9,6 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.engine import RootTransaction
+from sqlalchemy.exc import OperationalError
 
 from millpond.db.session import ATTEMPTS, Database, Tx, notify, notify_all, url_database, url_for_driver, url_for_libpq
 from millpond.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -87,21 +89,39 @@ def test_a_connection_lost_in_the_commit_is_tried_again_if_it_was_not_committed(
     assert keys(numbers) == [2]
 
 
-def test_what_became_of_a_transaction_is_asked(numbers: Database) -> None:
-    def xid(tx: Tx) -> str:
-        return str(tx.execute(text("SELECT pg_current_xact_id()::text")).scalar_one())
+def test_a_connection_lost_in_the_commit_is_not_tried_again_if_it_was_committed(
+    numbers: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = RootTransaction.commit
 
-    kept = numbers.run("write", xid)
-    lost: list[str] = []
+    def lose_the_answer(transaction: RootTransaction) -> None:
+        broken = len(runs) == 1 and not lost
+        commit(transaction)
+        if broken:
+            lost.append(1)
+            gone = psycopg.OperationalError("server closed the connection unexpectedly")
+            raise OperationalError("COMMIT", None, gone, connection_invalidated=True) from gone
 
-    def fail(tx: Tx) -> None:
-        lost.append(xid(tx))
-        raise NotFound("")
+    monkeypatch.setattr(RootTransaction, "commit", lose_the_answer)
+    runs: list[int] = []
+    lost: list[int] = []
 
-    with pytest.raises(NotFound):
-        numbers.run("fail", fail)
-    assert numbers._outcome(kept) is True
-    assert numbers._outcome(lost[0]) is False
+    def work(tx: Tx) -> int:
+        runs.append(1)
+        put(tx, len(runs))
+        return len(runs)
+
+    assert numbers.run("work", work) == 1
+    assert lost == [1]
+    assert keys(numbers) == [1]
+
+
+def test_a_transaction_that_only_reads_leaves_no_mark(numbers: Database) -> None:
+    marks = text("SELECT count(*), coalesce(sum(number), 0)::int FROM commits")
+    before = numbers.run("marks", lambda tx: tuple(tx.execute(marks).one()))
+    assert numbers.run("marks", lambda tx: tuple(tx.execute(marks).one())) == before
+    numbers.run("write", lambda tx: put(tx, 1))
+    assert numbers.run("marks", lambda tx: tuple(tx.execute(marks).one())) != before
 
 
 def test_stale_connections_in_the_pool_are_replaced(numbers: Database) -> None:

@@ -6,17 +6,18 @@ Keys belong to the user that sent them, so every authenticated actor may use the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import delete, func, insert, select
 
 from millpond.authz.actors import Actor
 from millpond.authz.policy import system_only
 from millpond.db.session import Tx
-from millpond.db.tables.control import IDEMPOTENCY
+from millpond.db.tables.control import COMMITS, IDEMPOTENCY
 from millpond.domain.errors import Conflict, InvalidInput
 
 KEY_LENGTH = 255
+_MARKS_KEPT = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def idempotency_put(tx: Tx, actor: Actor, key: str, request_hash: str, status: i
 
 
 def idempotency_prune(tx: Tx, actor: Actor, before: datetime) -> int:
-    """Forget answers older than `before`; how many.  System only."""
+    """Forget answers older than `before`; how many.  System only.  Marks of connections long closed go too."""
     system_only(actor)
+    tx.execute(delete(COMMITS).where(COMMITS.c.written_at < func.now() - _MARKS_KEPT))
     return tx.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.created_at < before)).rowcount

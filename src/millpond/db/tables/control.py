@@ -1,4 +1,8 @@
-"""What the control plane keeps: who leads, how far each engine was read, policy numbers, answered requests."""
+"""What the control plane keeps: who leads, how far each engine was read, policy numbers, answered requests, commits.
+
+``commits`` has a row for each connection of a pool: the number of its last transaction that wrote and was committed
+(`millpond.db.session` says why).
+"""
 
 from __future__ import annotations
 
@@ -45,4 +49,13 @@ IDEMPOTENCY = Table(
     PrimaryKeyConstraint("actor", "key"),
     CheckConstraint("char_length(key) BETWEEN 1 AND 255", name="key"),
     Index("ix_idempotency_created", "created_at"),
+)
+
+COMMITS = Table(
+    "commits",
+    METADATA,
+    Column("slot", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("written_at", Moment, nullable=False, server_default=text("now()")),
+    postgresql_with={"fillfactor": 50},
 )

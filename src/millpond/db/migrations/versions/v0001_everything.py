@@ -301,6 +301,14 @@ def _events() -> None:
 
 def _control() -> None:
     op.create_table(
+        "commits",
+        sa.Column("slot", sa.Text(), nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
+        sa.Column("written_at", sa.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.PrimaryKeyConstraint("slot", name="pk_commits"),
+        postgresql_with={"fillfactor": 50},
+    )
+    op.create_table(
         "leader",
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("epoch", sa.BigInteger(), nullable=False),
