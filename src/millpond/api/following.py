@@ -141,9 +141,11 @@ async def log_chunks(
     idle = IDLE_FIRST_S
     announced = place.number if resumed else 0
     with hub.subscribe(lambda view: view.job.id == job) as subscription:
+        target: LogTarget | None = None
         while not hub.closing:
-            subscription.take()
-            target = await hub.read(_target, caller, ref, wish, place)
+            changes, missed = subscription.take()
+            if target is None or changes or missed:
+                target = await hub.read(_target, caller, ref, wish, place)
             attempt = target.attempt
             if attempt is not None and announced != attempt.number:
                 announced = attempt.number
@@ -163,12 +165,12 @@ async def log_chunks(
                 yield event_bytes("end", _attempt_event(target.job, attempt))
                 return
             if quiet and attempt is not None and target.job.attempts > attempt.number:
-                place.number, place.offsets = attempt.number + 1, {}
+                place.number, place.offsets, target = attempt.number + 1, {}, None
                 continue
             wish = replace(wish, tail=False)
             pause = beat.left() if quiet else min(idle, beat.left())
             if not await subscription.wait(pause) and beat.due():
-                caller = await hub.read(caller.again)
+                caller, target = await hub.read(caller.again), None
                 yield HEARTBEAT
             idle = min(idle * 2, IDLE_LAST_S)
 
