@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -153,6 +154,34 @@ def test_supervisor_killed_at_random(site: Site) -> None:
 @pytest.mark.long
 def test_supervisor_killed_at_random_for_long(site: Site) -> None:
     _kills_survive(site, random.SystemRandom().randrange(2**32), jobs=1500, kills=150)
+
+
+def test_keepers_and_supervisor_killed_at_random(site: Site) -> None:
+    """Whoever dies: every attempt ends once, no command runs twice, and a code is right or unknown."""
+    seed = random.SystemRandom().randrange(2**32)
+    chance = random.Random(seed)
+    print(f"seed {seed}")
+    names = {f"k{number}-1" for number in range(40)}
+    feeding = threading.Thread(target=_feed, args=(site, dict.fromkeys(sorted(names), 7), 3.0))
+    feeding.start()
+    killed = 0
+    while len(site.last()) < len(names):
+        site.look(chance.uniform(0.0, 0.1))
+        if chance.random() < 0.1:
+            site.kill()
+            site.guard()
+        keepers = sorted((site.root / "engine" / "ranks").glob("*.keeper"))
+        if keepers and chance.random() < 0.3:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                os.kill(json.loads(chance.choice(keepers).read_text())["pid"], signal.SIGKILL)
+                killed += 1
+    feeding.join()
+    codes = Counter(fact.code for fact in site.last().values())
+    assert set(codes) <= {7, None}
+    assert codes[None] <= killed
+    assert all(len(path.read_text().splitlines()) == 1 for path in site.root.glob("jobs/*/work/ran"))
+    told = Counter((fact.attempt, fact.kind) for fact in site.facts)
+    assert set(told.values()) == {1}
 
 
 def test_job_and_its_code_outlive_the_supervisor(site: Site) -> None:
