@@ -37,13 +37,14 @@ class Pool:
 
 
 def folders_make(settings: Settings) -> None:
-    """The state folder and what lies in it.  ``jobs`` may be entered by tenants' users, the rest is ours alone."""
+    """The state folder and what lies in it.  Tenants' users may enter ``jobs`` and pass ``engine``; the rest is ours."""
     try:
         for folder in (settings.state_dir, settings.jobs_dir):
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        for folder in (settings.run_dir, settings.engine_dir, logs_dir(settings)):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.chmod(0o700)
+        # Jobs without a sandbox pass through the engine's folder to their deadline files, and can list nothing there.
+        for folder, mode in ((settings.run_dir, 0o700), (settings.engine_dir, 0o711), (logs_dir(settings), 0o700)):
+            folder.mkdir(mode=mode, parents=True, exist_ok=True)
+            folder.chmod(mode)
     except OSError as error:
         raise InvalidInput(
             f"cannot use {settings.state_dir} as state folder: {error.strerror}", hint="choose another with --state-dir"
