@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from millpond.cli.errors import Exit
+from millpond.cli.errors import Exit, printable
 from millpond.cli.log_writer import LogWriter
 from millpond.cli.merge import Item, Merged
 from millpond.cli.places import Places
@@ -94,6 +94,7 @@ class Follower:
                 self._writer.finish()
                 reason = self._texts.word("end", job["reason"] or "")
                 self._output.note(self._texts("run.requeued", name=job["name"], reason=reason))
+                self._message(job)
             if change["reasons"]:
                 self._output.status(self._waits(change))
         elif job["state"] != before["state"] or job["attempts"] != before["attempts"]:
@@ -104,6 +105,11 @@ class Follower:
                 self._output.note(
                     self._texts(key, name=job["name"], where=self._places.text(job["placement"]) or "-"), "dim"
                 )
+
+    def _message(self, job: Job) -> None:
+        """What went wrong, if the server says it."""
+        if job["message"]:
+            self._output.note(f"  {printable(job['message'])}")
 
     def _waits(self, change: JobChange) -> str:
         """Place, first reason and expected start in one line."""
@@ -138,6 +144,7 @@ class Follower:
             key = "run.failed_by"
         values["reason"] = self._texts.word("end", job["reason"] or "")
         self._output.note(self._texts(key, **values), {"succeeded": "green", "failed": "red"}.get(job["state"], ""))
+        self._message(job)
 
     def _interrupted(self) -> bool:
         """What to do about Ctrl-C; true: detach."""

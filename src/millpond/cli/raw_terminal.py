@@ -22,7 +22,8 @@ def raw_terminal(descriptor: int, resize: Callable[[int, int], None]) -> Iterato
     settings = termios.tcgetattr(descriptor)
     before = signal.signal(signal.SIGWINCH, changed)
     try:
-        tty.setraw(descriptor)
+        # Not the default, which would throw away what was typed ahead.
+        tty.setraw(descriptor, termios.TCSADRAIN)
         yield
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, settings)
