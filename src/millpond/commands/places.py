@@ -37,7 +37,7 @@ class Pool:
 
 
 def folders_make(settings: Settings) -> None:
-    """The state folder and what lies in it.  Tenants' users may enter ``jobs`` and pass ``engine``; the rest is ours."""
+    """The state folder and its parts.  Tenants' users may enter ``jobs`` and pass ``engine``; the rest is ours."""
     try:
         for folder in (settings.state_dir, settings.jobs_dir):
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
