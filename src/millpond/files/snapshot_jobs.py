@@ -163,7 +163,9 @@ def _times(fields: Fields, state: RunState, clock: Clock) -> tuple[int, int | No
     }
     previous, before = "", submitted
     for key, moment in order.items():
-        where = fields.entry(key).value.pos if key in fields else fields.pos
+        if key not in fields:
+            continue
+        where = fields.entry(key).value.pos
         if moment > clock.now:
             raise InvalidInput(f"a {state} job cannot have {key} after now", position=where)
         if moment < before:
