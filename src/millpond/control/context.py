@@ -10,6 +10,9 @@ from pathlib import Path
 from millpond.control.metrics import ControlMetrics
 from millpond.db.session import Database
 from millpond.engines.base import Engine
+from millpond.scheduling.check import check
+from millpond.scheduling.decisions import Plan, Violation
+from millpond.scheduling.snapshot import Snapshot
 
 ENGINE_SOURCE = "engine:local"
 """Name of the engine's cursor and of its nodes' owner."""
@@ -30,10 +33,11 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """``clock`` gives aware UTC times; the tests give their own."""
+    """``clock`` gives aware UTC times and ``guard`` what is wrong with a plan; the tests give their own."""
 
     database: Database
     engine: Engine
     policy: Policy
     metrics: ControlMetrics
     clock: Callable[[], datetime]
+    guard: Callable[[Snapshot, Plan], tuple[Violation, ...]] = check

@@ -27,7 +27,7 @@ from millpond.db.stores.jobs import jobs_get
 from millpond.db.stores.world import world_load
 from millpond.domain.jobs import AttemptState, EndReason, JobState, QueueClass
 from millpond.domain.records import AttemptRecord, EvictionRecord, HoldRecord, JobRecord, SeatRecord, World
-from millpond.scheduling.check import SAFETY_RULES, check
+from millpond.scheduling.check import SAFETY_RULES
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Violation
 from millpond.scheduling.plan import plan as plan_make
 from millpond.scheduling.snapshot import Seat, Snapshot
@@ -117,7 +117,7 @@ def _plan_run(control: Control, epoch: int, world: World, now: datetime, memory:
     snapshot = snapshot_make(world, int(now.timestamp()))
     plan = plan_make(snapshot)
     _waiting_count(control, plan)
-    violations = check(snapshot, plan)
+    violations = control.guard(snapshot, plan)
     if any(violation.rule in SAFETY_RULES for violation in violations):
         _plan_refuse(control, epoch, plan, violations, now, memory)
         return PassResult(refused=True, pause=REFUSED_PAUSE)

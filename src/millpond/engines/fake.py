@@ -182,6 +182,8 @@ class FakeEngine:
     def observe(self, cursor: int, wait_s: float = 0.0) -> Observed:
         until = time.monotonic() + wait_s
         with self._changed:
+            # A reader that is further than we are knows a former life of this engine: go on from there.
+            self._sequence = max(self._sequence, cursor)
             while True:
                 self._advance()
                 while self._facts and self._facts[0].sequence <= cursor:
