@@ -172,11 +172,12 @@ class Database:
 
     @contextmanager
     def statements(self) -> Iterator[list[str]]:
-        """Collects the text of every statement that runs meanwhile, on any thread: for tests that count them."""
+        """Collects every statement that runs meanwhile, on any thread, marks of commits apart: for tests that count."""
         seen: list[str] = []
 
         def record(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
-            seen.append(statement)
+            if statement != _MARK_WRITE:
+                seen.append(statement)
 
         event.listen(self._engine, "before_cursor_execute", record)
         try:
