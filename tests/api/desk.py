@@ -24,7 +24,7 @@ class Echo:
 
     argv: tuple[str, ...]
     sizes: list[tuple[int, int]] = field(default_factory=list)
-    closed: bool = False
+    closed: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self._out: queue.Queue[bytes] = queue.Queue()
@@ -56,7 +56,7 @@ class Echo:
         return self._code
 
     def close(self) -> None:
-        self.closed = True
+        self.closed.set()
         self._out.put(b"")
 
 

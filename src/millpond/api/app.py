@@ -22,6 +22,7 @@ from millpond.api.streams import StreamHub
 from millpond.services.deps import Services
 from millpond.services.feed import JobFeed
 from millpond.services.outlook import Outlooks
+from millpond.services.standing import Standings
 
 BODY_LIMIT = 1_048_576
 ROUTERS = (identity, tenants, tokens, queues, nodes, jobs, streams, execs, events, system)
@@ -60,7 +61,9 @@ def app_make(services: Services, registry: CollectorRegistry | None = None, body
             feed.stop()
 
     app = routes_make(lifespan)
-    app.state.millpond = ApiState(services, hub, Outlooks(services), metrics, CapacityLimiter(execs.EXECS_MAX))
+    standings = Standings(services)
+    threads = CapacityLimiter(execs.EXECS_MAX)
+    app.state.millpond = ApiState(services, hub, standings, Outlooks(standings), metrics, threads)
     return Api(app, body_limit, metrics, hub)
 
 

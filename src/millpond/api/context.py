@@ -22,6 +22,7 @@ from millpond.services.idempotency import Once, Reply, once_make
 from millpond.services.identity import actor_authenticate
 from millpond.services.jobs import JobRef
 from millpond.services.outlook import Outlooks
+from millpond.services.standing import Standings
 
 PAGE = 100
 PAGE_MAX = 1000
@@ -35,6 +36,7 @@ class ApiState:
 
     services: Services
     hub: StreamHub
+    standings: Standings
     outlooks: Outlooks
     metrics: HttpMetrics
     exec_threads: CapacityLimiter
@@ -48,6 +50,10 @@ def state_of(connection: HTTPConnection) -> ApiState:
 
 def _services(request: Request) -> Services:
     return state_of(request).services
+
+
+def _standings(request: Request) -> Standings:
+    return state_of(request).standings
 
 
 def secret_of(headers: Mapping[str, str]) -> str:
@@ -93,6 +99,7 @@ bearer = HTTPBearer(auto_error=False, description="A token: `mp_…`.  `millpond
 """Only for the OpenAPI document; `Who` does the work."""
 
 Deps = Annotated[Services, Depends(_services)]
+Plans = Annotated[Standings, Depends(_standings)]
 Who = Annotated[Actor, Depends(_actor)]
 OnceKey = Annotated[Once, Depends(_once)]
 JsonBody = Annotated[Any, Depends(_body)]

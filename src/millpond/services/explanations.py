@@ -11,12 +11,13 @@ from millpond.db.session import Tx
 from millpond.db.stores.world import world_load
 from millpond.domain.jobs import JobState
 from millpond.domain.records import JobRecord, World
-from millpond.scheduling.explain import Explanation, explain, offer
+from millpond.scheduling.explain import Explanation, explain_in, offer
 from millpond.scheduling.snapshot import RunState
 from millpond.scheduling.world import job_make
 from millpond.services.deps import Services
 from millpond.services.jobs import JobRef, job_find
 from millpond.services.planning import Pool, Sight, pool_of, sight_of
+from millpond.services.standing import Standings
 from millpond.services.submissions import job_prepare, spec_read
 
 
@@ -35,18 +36,18 @@ class Answer:
     """Names of the jobs ahead that may be shown, by id."""
 
 
-def job_why(deps: Services, actor: Actor, ref: JobRef) -> Answer:
+def job_why(deps: Services, standings: Standings, actor: Actor, ref: JobRef) -> Answer:
     """Every limit that binds now, who is ahead, and the expected start."""
-
-    def work(tx: Tx) -> tuple[JobRecord, World]:
-        return job_find(tx, actor, ref), world_load(tx, SYSTEM)
-
-    job, world = deps.database.run("job_why", work, snapshot=True)
-    pool = pool_of(world, deps.clock())
-    if job.finished_at is not None:
-        return _answer(_over(job), job, pool)
-    found = explain(pool.snapshot, job.id)
-    return _answer(_shown(found, sight_of(actor), pool), job, pool)
+    found = deps.database.run("job_why", lambda tx: job_find(tx, actor, ref))
+    standing = standings.now()
+    pool = standing.pool
+    job = pool.jobs().get(found.id)
+    if job is None:
+        # It has ended, perhaps between the two reads.
+        ended = deps.database.run("job_why", lambda tx: job_find(tx, actor, JobRef(found.id)))
+        return _answer(_over(ended), ended, pool)
+    explanation = explain_in(pool.snapshot, standing.plan, job.id)
+    return _answer(_shown(explanation, sight_of(actor), pool), job, pool)
 
 
 def offer_make(deps: Services, actor: Actor, body: object) -> Answer:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from millpond.domain.reasons import Reason
 from millpond.domain.records import JobRecord
 from millpond.scheduling.decisions import Wait
-from millpond.services.deps import Services
-from millpond.services.planning import Sight, pool_read
-from millpond.services.standing import standing_of
+from millpond.services.planning import Sight
+from millpond.services.standing import Standings
 
 MAX_AGE_S = 1.0
 
@@ -39,8 +38,8 @@ class Outlook:
 class Outlooks:
     """Thread-safe; whoever asks while one is being made waits for it."""
 
-    def __init__(self, deps: Services) -> None:
-        self._deps = deps
+    def __init__(self, standings: Standings) -> None:
+        self._standings = standings
         self._lock = threading.Lock()
         self._made: tuple[float, Outlook] | None = None
 
@@ -50,8 +49,8 @@ class Outlooks:
             if self._made is not None and time.monotonic() - self._made[0] < MAX_AGE_S:
                 return self._made[1]
             began = time.monotonic()
-            pool = pool_read(self._deps)
-            standing = standing_of(pool)
-            outlook = Outlook(pool.snapshot.now, {wait.job: wait for wait in standing.waits}, pool.jobs())
+            standing = self._standings.now()
+            waits = {wait.job: wait for wait in standing.plan.wait}
+            outlook = Outlook(standing.plan.now, waits, standing.pool.jobs())
             self._made = (began, outlook)
             return outlook

@@ -20,7 +20,7 @@ from millpond.scheduling.state import State
 from millpond.scheduling.usage import Usage
 from millpond.services.deps import Services
 from millpond.services.planning import Pool, Sight, pool_read, sight_of
-from millpond.services.standing import Standing, standing_of
+from millpond.services.standing import Standing, Standings
 
 Amounts = dict[str, int]
 
@@ -113,12 +113,12 @@ def queue_tree(deps: Services, actor: Actor) -> TreeView:
     return TreeView(pool.now, _capacity(pool), _used(tree, usage, tree.root), pool.simulated, views)
 
 
-def pool_view(deps: Services, actor: Actor, leaf: str = "") -> PoolOverview:
+def pool_view(standings: Standings, actor: Actor, leaf: str = "") -> PoolOverview:
     """Who runs and who waits, in order; with `leaf` only its jobs.  `NotFound` for a leaf that the actor cannot see."""
     authorize(actor, Action.QUEUE_READ)
     sight = sight_of(actor)
-    pool = pool_read(deps)
-    standing = standing_of(pool)
+    standing = standings.now()
+    pool = standing.pool
     tree, usage = standing.state.tree, standing.state.usage
     if leaf and (leaf not in tree.queues or not sight.sees(leaf.partition("/")[0])):
         raise NotFound(f"no queue {leaf[:200]!r}", code="NO_SUCH_QUEUE", hint="millpond quota lists them")
@@ -127,8 +127,8 @@ def pool_view(deps: Services, actor: Actor, leaf: str = "") -> PoolOverview:
         pool=_capacity(pool),
         used=_used(tree, usage, tree.root),
         simulated=pool.simulated,
-        running=tuple(_running(pool, standing, sight, leaf)),
-        waiting=tuple(_waiting(pool, standing, sight, leaf)),
+        running=tuple(_running(standing, sight, leaf)),
+        waiting=tuple(_waiting(standing, sight, leaf)),
     )
 
 
@@ -157,8 +157,8 @@ def job_milli(job: JobRecord) -> int:
     return job.spec.resources.gpu.milli * job.spec.nodes
 
 
-def _running(pool: Pool, standing: Standing, sight: Sight, leaf: str) -> list[Running]:
-    jobs = pool.jobs()
+def _running(standing: Standing, sight: Sight, leaf: str) -> list[Running]:
+    pool, jobs = standing.pool, standing.pool.jobs()
     found: list[tuple[int, AttemptRecord, JobRecord]] = []
     for attempt in pool.world.attempts:
         job = jobs.get(attempt.job)
@@ -180,11 +180,11 @@ def _running(pool: Pool, standing: Standing, sight: Sight, leaf: str) -> list[Ru
     ]
 
 
-def _waiting(pool: Pool, standing: Standing, sight: Sight, leaf: str) -> list[Waiting]:
+def _waiting(standing: Standing, sight: Sight, leaf: str) -> list[Waiting]:
     """Jobs that start with the next pass first, then the others in the order in which they are considered."""
-    jobs = pool.jobs()
-    starts = [(start.job, start.rank, None, None) for start in standing.starts]
-    waits = [(wait.job, wait.rank, wait.position, wait.reasons[0] if wait.reasons else None) for wait in standing.waits]
+    jobs, plan = standing.pool.jobs(), standing.plan
+    starts = [(start.job, start.rank, None, None) for start in plan.start]
+    waits = [(wait.job, wait.rank, wait.position, wait.reasons[0] if wait.reasons else None) for wait in plan.wait]
     rows: list[Waiting] = []
     for place, (name, rank, position, reason) in enumerate([*starts, *waits], 1):
         job = jobs.get(name)

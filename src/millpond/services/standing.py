@@ -1,24 +1,41 @@
-"""How every live job stands: ranks of the running ones, and the plan that would be made now."""
+"""How every live job stands: ranks of the running ones, and the plan that would be made now.
+
+Planning is the dearest thing that a request can ask for, so requests of one moment share it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from millpond.scheduling.decisions import Rank, Start, Wait
+from millpond.scheduling.decisions import Plan, Rank
 from millpond.scheduling.plan import plan
 from millpond.scheduling.state import State
-from millpond.services.planning import Pool
+from millpond.services.deps import Services
+from millpond.services.planning import Pool, pool_read
+from millpond.services.sharing import Shared
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """``state`` is the pool before the plan; ``ranks`` of what runs; ``starts`` and ``waits`` in decision order."""
+    """``state`` is the pool before the plan; ``ranks`` of what runs."""
 
+    pool: Pool
     state: State
     ranks: Mapping[str, Rank]
-    starts: tuple[Start, ...]
-    waits: tuple[Wait, ...]
+    plan: Plan
+
+
+class Standings:
+    """The standing of the pool for every request of one server."""
+
+    def __init__(self, deps: Services) -> None:
+        self._deps = deps
+        self._shared: Shared[Standing] = Shared()
+
+    def now(self) -> Standing:
+        """A standing read after this call began.  Read-only for its holders, as others hold it too."""
+        return self._shared.get(lambda: standing_of(pool_read(self._deps)))
 
 
 def standing_of(pool: Pool) -> Standing:
@@ -27,5 +44,4 @@ def standing_of(pool: Pool) -> Standing:
     ranks: dict[str, Rank] = {}
     for tenant in state.tree.root.children:
         ranks.update(state.walk(tenant).ranks)
-    decided = plan(pool.snapshot)
-    return Standing(state, ranks, decided.start, decided.wait)
+    return Standing(pool, state, ranks, plan(pool.snapshot))

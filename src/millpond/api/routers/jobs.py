@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from millpond.api.bodies import body_schema
-from millpond.api.context import PAGE, Cursor, Deps, JsonBody, Limit, OnceKey, Ref, Who, reply_response
+from millpond.api.context import PAGE, Cursor, Deps, JsonBody, Limit, OnceKey, Plans, Ref, Who, reply_response
 from millpond.api.schemas.base import Listing
 from millpond.api.schemas.events import Event
 from millpond.api.schemas.explanations import Explanation
@@ -67,9 +67,9 @@ def job_event_list(deps: Deps, actor: Who, ref: Ref, cursor: Cursor = "", limit:
 
 
 @router.get("/v1/jobs/{job}/why")
-def job_why(deps: Deps, actor: Who, ref: Ref) -> Explanation:
+def job_why(deps: Deps, plans: Plans, actor: Who, ref: Ref) -> Explanation:
     """Everything that keeps the job from starting now, judged on the pool as it is at this moment."""
-    return explanation_shape(explanations.job_why(deps, actor, ref))
+    return explanation_shape(explanations.job_why(deps, plans, actor, ref))
 
 
 @router.post("/v1/jobs/{job}/stop")

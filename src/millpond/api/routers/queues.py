@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from millpond.api.bodies import body_schema
-from millpond.api.context import Deps, JsonBody, Who
+from millpond.api.context import Deps, JsonBody, Plans, Who
 from millpond.api.schemas.queues import PoolView, QueueTree, QuotaPut, QuotaResult
 from millpond.api.shapes import pool_view_shape, queue_tree_shape, quota_shape
 from millpond.services import queues, quotas
@@ -23,12 +23,12 @@ def queue_tree(deps: Deps, actor: Who) -> QueueTree:
 
 @router.get("/v1/queue")
 def pool_view(
-    deps: Deps,
+    plans: Plans,
     actor: Who,
     leaf: Annotated[str, Query(max_length=200, description="Only this queue (an inner one: all below it).")] = "",
 ) -> PoolView:
     """Who runs and who waits, in order, with the first reason of each."""
-    return pool_view_shape(queues.pool_view(deps, actor, leaf))
+    return pool_view_shape(queues.pool_view(plans, actor, leaf))
 
 
 @router.put("/v1/quota", openapi_extra=body_schema(QuotaPut))
