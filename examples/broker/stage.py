@@ -36,9 +36,24 @@ class Stage:
         return _run(self.environ, *words, timeout=timeout)
 
 
+def hidden_from_tenants() -> Path | None:
+    """A folder that the jobs need and cannot enter; None when all is well.
+
+    As root, millpond runs each tenant's jobs as an unprivileged user.  bubblewrap shows them what they need wherever
+    it lies; without it, ordinary permissions decide.
+    """
+    if os.geteuid() != 0 or shutil.which("bwrap"):
+        return None
+    needed = (BROKER, Path(sys.prefix), Path(sys.executable).resolve())
+    return next((path for place in needed for path in (place, *place.parents) if not path.stat().st_mode & 0o001), None)
+
+
 @contextlib.contextmanager
 def stage_open(pool: str) -> Iterator[Stage]:
     """``millpond up --sim POOL`` for as long as the block lasts."""
+    hidden = hidden_from_tenants()
+    if hidden is not None:
+        raise StageError(f"jobs cannot enter {hidden}: install bubblewrap, or move the checkout out of it")
     state_dir = Path(tempfile.mkdtemp(prefix="millpond-demo-"))
     state_dir.chmod(0o755)
     environ = _environ(state_dir, pool)
