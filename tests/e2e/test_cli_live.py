@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,8 +33,12 @@ queues:
 
 
 @pytest.fixture(scope="module")
-def pond(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Millpond]:
-    with millpond_up(tmp_path_factory.mktemp("cli"), "2x4xA800-80GB") as found:
+def pond() -> Iterator[Millpond]:
+    """Not below pytest's own folder: every other pytest that starts closes that to the users that jobs run as."""
+    with (
+        tempfile.TemporaryDirectory(prefix="millpond-cli-") as folder,
+        millpond_up(Path(folder), "2x4xA800-80GB") as found,
+    ):
         yield found
 
 
@@ -274,16 +279,18 @@ def test_snapshot_can_be_planned(pond: Millpond, tmp_path: Path) -> None:
 
 def test_following_survives_a_restart_of_the_server(pond: Millpond) -> None:
     """Last, since it kills the server: output goes on where it stopped, nothing twice."""
-    command = [sys.executable, "-m", "millpond.cli.main", "run", "--name", "steady", "--"]
+    command = [sys.executable, "-m", "millpond.cli.main", "run", "--tenant", "default", "--name", "steady", "--"]
     script = "for i in $(seq 30); do echo line $i; sleep 0.2; done"
     with subprocess.Popen(
         [*command, script], env=pond.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "line 1\n"
+        port = str(pond.server()["address"]).rpartition(":")[2]
         os.kill(int(pond.server()["pid"]), signal.SIGKILL)
         wait_for(lambda: call(pond, "ps").code == UNREACHABLE or None, "the server to be gone")
-        pond.command("up", "--sim", pond.pool, "--isolation", pond.isolation, "--json", timeout=150.0)
+        words = ("--sim", pond.pool, "--isolation", pond.isolation, "--port", port, "--json")
+        pond.command("up", *words, timeout=150.0)
         rest, err = process.communicate(timeout=60)
     assert rest == "".join(f"line {number}\n" for number in range(2, 31)), err
     assert process.returncode == OK
