@@ -44,8 +44,11 @@ class Guard:
     def _run(self) -> None:
         pause = LOOK_EVERY_S
         while not self._stopping.wait(pause):
-            dead = sum(not self._look(part) for part in self._parts)
-            pause = min(PAUSE_LAST_S, pause * 2) if dead else LOOK_EVERY_S
+            pause = LOOK_EVERY_S if self.look() else min(PAUSE_LAST_S, pause * 2)
+
+    def look(self) -> bool:
+        """Look at every part once, and bring back what is dead; whether all live."""
+        return sum(not self._look(part) for part in self._parts) == 0
 
     def _look(self, part: Part) -> bool:
         if part.alive():

@@ -244,6 +244,18 @@ def test_an_order_that_the_engine_refuses_ends_the_attempt(desk: Desk) -> None:
     assert (job.queued_as, job.message, job.reason) == (QueuedAs.BACKOFF, "no such image", EndReason.START_FAILED)
 
 
+def test_a_start_time_is_waited_for_and_the_pass_knows_when(desk: Desk) -> None:
+    desk.submit("j1", FOREVER, start_at=START + timedelta(seconds=20))
+    assert 0 < desk.schedule().pause <= 20
+    desk.round(19)
+    assert desk.job("j1").state is JobState.QUEUED
+    assert 0 < desk.schedule().pause <= 1
+    desk.round(1)
+    assert desk.job("j1").state is JobState.RUNNING
+    desk.observe()
+    assert desk.schedule().pause >= 20  # nothing falls due
+
+
 def test_an_engine_that_is_not_ready_is_asked_again(desk: Desk) -> None:
     desk.submit("j1", Behaviour(retries=2, run_ms=None))
     desk.round()
