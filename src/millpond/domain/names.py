@@ -1,6 +1,7 @@
 """Names that people choose, and ids that millpond makes.
 
-Ids are ``<prefix><lower-case base32 of a UUIDv7>``: they sort by creation time.  Time and randomness are inputs.
+Ids are ``<prefix><lower-case base32 of a UUIDv7>``.  They hold their creation time, but as text they do not sort by it:
+base32 counts a-z before 2-7, ASCII the other way round.  Time and randomness are inputs.
 """
 
 from __future__ import annotations
