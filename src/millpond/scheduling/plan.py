@@ -8,24 +8,17 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from millpond.domain.cards import CardRequest
 from millpond.domain.jobs import QueueClass
-from millpond.domain.reasons import Code, Reason
-from millpond.scheduling.budget import hours_reasons
+from millpond.domain.reasons import Reason
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Rank, Start, Wait
-from millpond.scheduling.fit import Ask, ask_make, place
+from millpond.scheduling.fit import ask_make
+from millpond.scheduling.limits import Limits
+from millpond.scheduling.options import Options
 from millpond.scheduling.order import Order, job_rank
+from millpond.scheduling.overtaken import overtaken
 from millpond.scheduling.preempt import Eviction, eviction_find
 from millpond.scheduling.quota import Queue
-from millpond.scheduling.reasons import (
-    blocked_reasons,
-    cap_reasons,
-    guarantee_reason,
-    lend_reason,
-    preempting_reason,
-    room_reasons,
-    static_reason,
-)
+from millpond.scheduling.reasons import behind_reason, blocked_reasons, overtaken_reason, preempting_reason
 from millpond.scheduling.snapshot import Job, RunState, Seat, Snapshot
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task, claim_key
@@ -54,11 +47,9 @@ class Pass:
         self.held: dict[str, HoldFor] = {}
         self.behind: dict[str, str] = {}
         self.dropped = set(self.state.dropped)
-        self._misses: dict[tuple[object, ...], int] = {}
-        self._found: dict[tuple[object, ...], tuple[int, tuple[Reason, ...]]] = {}
-        self._static: dict[tuple[CardRequest, Ask], Reason | None] = {}
         ready = [job for job in self.state.jobs.values() if self.state.waiting(job)]
-        self._models = self._rivals(ready)
+        self.options = Options(self.state, ready)
+        self.limits = Limits(self.state, self.options)
         self._keep_holds()
         self.order = Order(self.state, [job for job in ready if job.id not in self.state.holds])
 
@@ -68,14 +59,16 @@ class Pass:
         self._judge_all()
         waits = self._waits()
         for _ in range(_ROUNDS):
-            free = [job_id for job_id, reasons in waits.items() if not reasons]
+            free = [job_id for job_id, reasons in waits.items() if not reasons or self._released(job_id)]
             if not free:
                 break
             for job_id in free:
                 self.waiting.pop(job_id)
+                self.behind.pop(job_id, None)
                 self.order.back(self.state.jobs[job_id])
             self._judge_all()
             waits = self._waits()
+        waits |= self._overtaken(waits)
         return Plan(
             now=self.state.now,
             start=tuple(self.starts.values()),
@@ -101,89 +94,20 @@ class Pass:
         """Start a job or hold cards for it; False if it waits."""
         if job.gpu.slice:
             return False
-        sizes = range(job.gpu.milli, job.gpu.milli_min - 1, -1000) if job.gpu.elastic else (job.gpu.milli,)
-        for size in sizes:
-            if self._start(job, ask_make(job, size)):
-                return True
+        found = self.options.start(job)
+        if found is not None:
+            self._seat(job, *found)
+            return True
         ask = ask_make(job)
-        if not self._permitted(job, ask):
-            return False
         key = ("evict", self.state.leaf(job), job.gpu, ask, job.priority, job.preemptible)
-        if self._misses.get(key) == self.state.version:
+        if not self.options.permitted(job, ask) or self.options.missed(key):
             return False
-        found = eviction_find(self.state, job, ask)
-        if found is None:
-            self._misses[key] = self.state.version
+        eviction = eviction_find(self.state, job, ask)
+        if eviction is None:
+            self.options.miss(key)
             return False
-        self._evict(job, found)
+        self._evict(job, eviction)
         return True
-
-    def _permitted(self, job: Job, ask: Ask) -> bool:
-        """Whether guarantee and budget let it start on some model."""
-        if hours_reasons(self.state, job, ask):
-            return False
-        return any(self._firm(job, ask, model) for model in self.state.pool.models(job.gpu))
-
-    def _firm(self, job: Job, ask: Ask, model: str) -> bool:
-        if job.preemptible:
-            return True
-        dims = self.state.tree.dims_of(model)
-        return self.state.usage.guarantee_lack(self.state.leaf(job), ask.total, dims) is None
-
-    def _start(self, job: Job, ask: Ask) -> bool:
-        leaf = self.state.leaf(job)
-        if hours_reasons(self.state, job, ask):
-            return False
-        for model in self._models_of(job, ask):
-            dims = self.state.tree.dims_of(model)
-            if any(self.state.usage.cap_lacks(leaf, ask.total, dims)) or not self._firm(job, ask, model):
-                continue
-            seats = self._place(job, ask, model)
-            if seats is None or self._lend_lack(job, ask, model):
-                continue
-            rank = self.state.claim_rank(leaf, ask.total, dims)
-            self._seat(job, seats, rank)
-            return True
-        return False
-
-    def _place(self, job: Job, ask: Ask, model: str) -> tuple[Seat, ...] | None:
-        key = ("place", job.gpu, ask, model)
-        if self._misses.get(key) == self.state.version:
-            return None
-        seats = place(self.state.views(job, model), ask)
-        if seats is None:
-            self._misses[key] = self.state.version
-        return seats
-
-    def _lend_lack(self, job: Job, ask: Ask, model: str) -> int:
-        return self.state.lend_lack(self.state.leaf(job), ask.total, model, lambda: self._free(job, model), {})
-
-    def _free(self, job: Job, model: str) -> int:
-        return sum(sum(free for free in view.free if free > 0) for view in self.state.views(job, model))
-
-    def _rivals(self, ready: list[Job]) -> dict[str, int]:
-        """How many waiting jobs can use only this model (S23)."""
-        rivals: dict[str, int] = {}
-        for job in ready:
-            models = self.state.pool.models(job.gpu)
-            if len(models) == 1:
-                model = next(iter(models))
-                rivals[model] = rivals.get(model, 0) + 1
-        return rivals
-
-    def _models_of(self, job: Job, ask: Ask) -> list[str]:
-        """The models that a job may use: best rank first, then the one that fewer others depend on."""
-        models = list(self.state.pool.models(job.gpu))
-        if len(models) > 1:
-            leaf, dims_of = self.state.leaf(job), self.state.tree.dims_of
-            models.sort(
-                key=lambda model: (
-                    self.state.claim_rank(leaf, ask.total, dims_of(model)),
-                    self._models.get(model, 0),
-                    model,
-                )
-            )
-        return models
 
     # -- changes
 
@@ -260,6 +184,7 @@ class Pass:
         state.add(task)
         self.waiting[job.id] = found.rank
         self.held[job.id] = HoldFor(job.id, found.rank, found.seats, until, task.victims)
+        self.dropped.discard(job.id)
 
     def _wanted(self, job: Job, seat: Seat) -> set[int] | None:
         """The cards of a seat; None if it also waits for CPU or memory, so for everybody who leaves that node."""
@@ -269,6 +194,21 @@ class Pass:
 
     # -- what is said
 
+    def _released(self, job_id: str) -> bool:
+        """Whether the head of its first-in-first-out queue, for which a job waited, waits no longer."""
+        blocker = self.behind.get(job_id)
+        return blocker is not None and (blocker not in self.waiting or blocker in self.held)
+
+    def _overtaken(self, waits: dict[str, tuple[Reason, ...]]) -> dict[str, tuple[Reason, ...]]:
+        """The reasons of those that only an earlier start of this pass keeps waiting, with its name.
+
+        What binds its hold had its turn in an earlier pass and does not count.
+        """
+        starts = [name for name in self.starts if name not in self.state.holds]
+        waiters = [self.state.jobs[name] for name in waits if name not in self.held and name not in self.behind]
+        found = overtaken(self.state, self.options, starts, waiters, waits)
+        return {name: (*waits[name], overtaken_reason(first)) for name, first in found.items()}
+
     def _waits(self) -> dict[str, tuple[Reason, ...]]:
         return {job_id: self._reasons(self.state.jobs[job_id]) for job_id in self.waiting}
 
@@ -277,55 +217,11 @@ class Pass:
         if held is not None:
             leaving = [self.state.tasks[victim].until for victim in held.victims]
             return (preempting_reason(held.victims, max(leaving, default=self.state.now), self.state.now),)
-        reasons = list(self._limits(job))
+        reasons = list(self.limits.of(job))
         blocker = self.behind.get(job.id)
         if blocker is not None:
-            reasons.append(
-                Reason(Code.BEHIND, f"its queue is first in, first out, and {blocker} waits", jobs=(blocker,))
-            )
+            reasons.append(behind_reason(blocker))
         return tuple(reasons)
-
-    def _limits(self, job: Job) -> tuple[Reason, ...]:
-        ask = ask_make(job)
-        key = (job.queue, job.gpu, ask, job.priority, job.preemptible, job.max_duration)
-        known = self._found.get(key)
-        if known is None or known[0] != self.state.version:
-            known = self._found[key] = (self.state.version, self._limits_find(job, ask))
-        return known[1]
-
-    def _limits_find(self, job: Job, ask: Ask) -> tuple[Reason, ...]:
-        state, leaf = self.state, self.state.leaf(job)
-        shape = (job.gpu, ask)
-        if shape not in self._static:
-            self._static[shape] = static_reason(state, job, ask)
-        static = self._static[shape]
-        if static is not None and static.code is not Code.CORDONED:
-            return (static,)
-        models = self._models_of(job, ask) or list(state.pool.configured(job.gpu))
-        dims = state.tree.dims_of(models[0])
-        reasons: list[Reason] = []
-        if all(any(state.usage.cap_lacks(leaf, ask.total, state.tree.dims_of(model))) for model in models):
-            reasons.extend(cap_reasons(list(state.usage.cap_lacks(leaf, ask.total, dims))))
-        if not job.preemptible and not any(self._firm(job, ask, model) for model in models):
-            lack = state.usage.guarantee_lack(leaf, ask.total, dims)
-            if lack is not None:
-                reasons.append(guarantee_reason(lack))
-        reasons.extend(hours_reasons(state, job, ask))
-        if static is not None:
-            return (*reasons, static)
-        rooms = self._rooms(job, ask)
-        if rooms and not (reasons and eviction_find(state, job, ask, caps=False)):
-            reasons.extend(rooms)
-        elif not rooms and all(self._lend_lack(job, ask, model) for model in models):
-            reasons.append(lend_reason(state, job, ask, models[0], self._free(job, models[0])))
-        return tuple(reasons)
-
-    def _rooms(self, job: Job, ask: Ask) -> tuple[Reason, ...]:
-        key = ("rooms", job.gpu, ask)
-        known = self._found.get(key)
-        if known is None or known[0] != self.state.version:
-            known = self._found[key] = (self.state.version, room_reasons(self.state, job, ask))
-        return known[1]
 
     def _wait_list(self, waits: dict[str, tuple[Reason, ...]]) -> tuple[Wait, ...]:
         jobs = self.state.jobs

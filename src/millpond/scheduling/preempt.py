@@ -35,14 +35,16 @@ class Eviction:
     key: tuple[tuple[int, ...], tuple[str, ...]]
 
 
-def eviction_find(state: State, job: Job, ask: Ask, *, caps: bool = True) -> Eviction | None:
+def eviction_find(state: State, job: Job, ask: Ask, *, limits: bool = True) -> Eviction | None:
     """The cheapest way to make room for a claim, over the models that it may use; None when there is none.
 
-    ``caps`` false asks what would be possible if no cap stood in the way.
+    ``limits`` false asks what would be possible if no cap and no guarantee stood in the way.
     """
     best: Eviction | None = None
     for model in state.pool.models(job.gpu):
-        found = Attempt(state, job, ask, model, caps=caps).find()
+        if limits and not state.firm_fits(job, ask.total, model):
+            continue
+        found = Attempt(state, job, ask, model, caps=limits).find()
         if found is not None and (best is None or (found.cost, found.key) < (best.cost, best.key)):
             best = found
     return best

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from millpond.domain.amounts import memory_format, milli_format
 from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.fit import Ask, cards_enough, islands_of, place, rest_enough, view_fits
-from millpond.scheduling.pool import View
+from millpond.scheduling.pool import Room, View
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.snapshot import Job
 from millpond.scheduling.state import State
@@ -117,12 +117,21 @@ def preempting_reason(victims: tuple[str, ...], until: int, now: int) -> Reason:
     return Reason(Code.PREEMPTING, text, jobs=victims, until=until)
 
 
-def room_reasons(state: State, job: Job, ask: Ask) -> tuple[Reason, ...]:
-    """Why it does not fit on what is free now; empty if it does."""
-    groups = state.pool.models(job.gpu)
+def behind_reason(head: str) -> Reason:
+    return Reason(Code.BEHIND, f"its queue is first in, first out, and {head} waits", jobs=(head,))
+
+
+def overtaken_reason(first: str) -> Reason:
+    return Reason(Code.BEHIND, f"{first} went first; without it this job would start", jobs=(first,))
+
+
+def room_reasons(state: State, job: Job, ask: Ask, model: str | None = None) -> tuple[Reason, ...]:
+    """Why it does not fit on what is free now, on any model or on one; empty if it does."""
+    every = state.pool.models(job.gpu)
+    groups = every if model is None else {model: every[model]}
     if any(place(state.views(job, model), ask) is not None for model in groups):
         return ()
-    holders = _holders(state, job, ask)
+    holders = _holders(state, groups, ask)
     if holders:
         text = f"the cards it would take are kept for {', '.join(holders)}"
         return (Reason(Code.RESERVED_FOR, text, need=ask.total or None, jobs=holders),)
@@ -130,10 +139,10 @@ def room_reasons(state: State, job: Job, ask: Ask) -> tuple[Reason, ...]:
     return tuple(_short(views, ask))
 
 
-def _holders(state: State, job: Job, ask: Ask) -> tuple[str, ...]:
+def _holders(state: State, groups: Mapping[str, Iterable[Room]], ask: Ask) -> tuple[str, ...]:
     """Whose holds lie where the job would sit if nothing were kept for anybody and all who leave had left."""
-    for model in state.pool.models(job.gpu):
-        seats = place((room.unheld() for room in state.pool.models(job.gpu)[model]), ask)
+    for rooms in groups.values():
+        seats = place((room.unheld() for room in rooms), ask)
         if seats is None:
             continue
         wanted = {(seat.node, card) for seat in seats for card in (seat.cards or (-1,))}

@@ -101,12 +101,29 @@ class State:
         for name in list(self.holds):
             hold = self.holds[name]
             task = self.task_make(self.jobs[name], hold.seats, Kind.HELD)
-            if any(self.usage.cap_lacks(task.leaf, task.milli, task.dims)):
+            if not self._tenable(task, spared):
                 del self.holds[name]
                 self.dropped.append(name)
                 continue
             task.victims, task.until = hold.victims, hold.until
             self.add(task)
+
+    def _tenable(self, task: Task, spared: set[str]) -> bool:
+        """Whether a hold may still bind: under the caps and guarantee of now, on cards that nobody else has taken."""
+        if any(self.usage.cap_lacks(task.leaf, task.milli, task.dims)):
+            return False
+        lack = None if task.job.preemptible else self.usage.guarantee_lack(task.leaf, task.milli, task.dims)
+        if lack is not None:
+            return False
+        wanted = {(seat.node, card): 1000 - seat.milli for seat in task.seats for card in seat.cards}
+        for other in self.tasks.values():
+            if other.id not in spared:
+                for seat in other.seats:
+                    for card in seat.cards:
+                        place = (seat.node, card)
+                        if place in wanted:
+                            wanted[place] -= seat.milli
+        return all(left >= 0 for left in wanted.values())
 
     def task_make(self, job: Job, seats: tuple[Seat, ...], kind: Kind) -> Task:
         """A task for a job on these seats, admitted when its attempt was, or now."""
@@ -183,6 +200,12 @@ class State:
     def walk_with(self, claim: Claim, without: frozenset[str]) -> Walk:
         """The ranks of the claim's tenant with the claim at the very end and `without` taken out."""
         return tenant_walk(claim[0].tenant, self.leaf_tasks, without=without, claim=claim)
+
+    def firm_fits(self, job: Job, milli: int, model: str) -> bool:
+        """Whether the leaf's guarantee lets a job start on a model, if it must not be stopped."""
+        if job.preemptible:
+            return True
+        return self.usage.guarantee_lack(self.leaf(job), milli, self.tree.dims_of(model)) is None
 
     def claim_rank(self, leaf: Queue, milli: int, dims: Dims) -> Rank:
         return self.walk(leaf.tenant).rank(leaf, milli, dims)

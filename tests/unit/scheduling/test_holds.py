@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from millpond.scheduling.check import check
 from millpond.scheduling.snapshot import Hold, Job, Seat, Snapshot
 from tests.builders import codes, draining, evicted, job, node, plan, pool, queue, running, snapshot, started
 
@@ -104,8 +105,27 @@ def test_a_hold_waits_for_cpu_and_memory_too(more: dict[str, int]) -> None:
     assert fresh.hold[0].victims == ("v",)
 
 
-def test_a_neighbour_that_has_come_in_between_keeps_a_hold_waiting() -> None:
-    late = running("r", "c/besteffort", "n1", 1, cards=[0])
-    result = plan(world(late, CLAIM))
-    assert not started(result)
-    assert [hold.job for hold in result.hold] == ["p"]
+@pytest.mark.parametrize(
+    "late",
+    [
+        running("r", "c/besteffort", "n1", 1, cards=[0]),
+        draining(running("r", "c/besteffort", "n1", 1, cards=[0]), until=20),
+    ],
+)
+def test_a_hold_ends_where_somebody_else_has_taken_its_cards(late: Job) -> None:
+    """It could not bind, and a plan that keeps it would give a card away twice.  The claim is judged anew."""
+    before = world(late, CLAIM)
+    result = plan(before)
+    assert not result.drop_holds  # replaced by another hold on the same cards
+    assert result.hold[0].victims == ("r",)
+    assert check(before, result) == ()
+    before = world(replace(late, queue="a/prod"), CLAIM)
+    assert check(before, plan(before)) == ()
+
+
+def test_a_hold_above_a_lowered_guarantee_ends() -> None:
+    before = replace(world(VICTIM, job("p", "a/prod", 8)), queues=(queue("a/prod", g=4), queue("c/besteffort")))
+    result = plan(before)
+    assert result.drop_holds == ("p",)
+    assert codes(result, "p") == ["NEEDS_GUARANTEE"]
+    assert check(before, result) == ()

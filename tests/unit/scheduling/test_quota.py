@@ -109,7 +109,7 @@ def test_unlent_guarantee_stays_free() -> None:
     first, second = job("b1", "b/batch", 8), job("b2", "b/batch", 8, submitted=0)
     result = plan(lending(first, second))
     assert started(result) == ["b1"]
-    assert codes(result, "b2") == ["INSUFFICIENT_CARDS"]
+    assert codes(result, "b2") == ["INSUFFICIENT_CARDS", "BEHIND"]
     reason = result.wait[0].reasons[0]
     assert (reason.need, reason.have, reason.queue) == (8_000, 0, "a/prod")
     assert started(plan(lending(running("b1", "b/batch", "n1"), job("a1", "a/prod", 8)))) == ["a1"]
