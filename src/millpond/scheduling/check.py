@@ -199,7 +199,7 @@ def _caps(world: World) -> Iterator[Violation]:
     usage = book.usage(world.after)
     seen: set[tuple[str, str]] = set()
     for use in world.added:
-        names = book.counts_in(book.model_of(use.seats)) if use.milli else ()
+        names = use.names if use.milli else ()
         for queue in queue_ancestors(use.job.queue):
             for name in names:
                 cap = book.cap(queue, name)
@@ -216,9 +216,8 @@ def _guarantees(world: World) -> Iterator[Violation]:
         if use.job.preemptible or not use.milli:
             continue
         leaf = use.job.queue
-        firm = [other for other in world.after if other.job.queue == leaf and not other.job.preemptible]
-        used = book.usage(firm)[leaf]
-        for name in book.counts_in(book.model_of(use.seats)):
+        used = world.firm[leaf]
+        for name in use.names:
             if used[name] > book.guarantee(leaf)[name]:
                 text = f"non-preemptible jobs of {leaf} would use {used[name]} of its guarantee of {name}"
                 yield Violation("needs-guarantee", text, (use.job.id, leaf))

@@ -21,19 +21,14 @@ NO_LIMIT = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A job on seats: what it takes of its leaf, and its place in the order of §2."""
+    """A job on seats: what it takes of its leaf (``milli`` in the dimensions ``names``), its place in §2's order."""
 
     job: Job
     seats: tuple[Seat, ...]
-    admitted: int
-
-    @property
-    def milli(self) -> int:
-        return sum(seat.milli * len(seat.cards) for seat in self.seats)
-
-    @property
-    def order(self) -> tuple[bool, int, int, str]:
-        return (self.job.preemptible, -self.job.priority, self.admitted, self.job.id)
+    milli: int
+    names: tuple[str, ...]
+    tenant: str
+    order: tuple[bool, int, int, str]
 
 
 @dataclass(slots=True)
@@ -45,6 +40,7 @@ class Book:
     configs: dict[str, QueueConfig] = field(init=False)
     dimensions: tuple[str, ...] = field(init=False)
     _deserved: dict[str, dict[str, int]] = field(init=False, default_factory=dict)
+    _counts: dict[str, tuple[str, ...]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.nodes = {state.spec.name: state for state in self.snapshot.nodes}
@@ -58,17 +54,27 @@ class Book:
                 names.update(amounts or ())
         self.dimensions = (CARDS, *sorted(names - {CARDS}))
 
+    def use(self, job: Job, seats: tuple[Seat, ...], admitted: int) -> Use:
+        """A job on these seats since `admitted`."""
+        milli = sum(seat.milli * len(seat.cards) for seat in seats)
+        names = self.counts_in(self._model_of(seats))
+        order = (job.preemptible, -job.priority, admitted, job.id)
+        return Use(job, seats, milli, names, queue_tenant(job.queue), order)
+
     def leaf(self, job: Job) -> QueueConfig:
         return self.configs[job.queue]
 
-    def model_of(self, seats: Iterable[Seat]) -> str:
+    def _model_of(self, seats: Iterable[Seat]) -> str:
         """The card model of a placement; empty for one without cards."""
         kinds = [self.nodes[seat.node].spec.cards for seat in seats if seat.node in self.nodes]
         return next((kind.model for kind in kinds if kind is not None), "")
 
     def counts_in(self, model: str) -> tuple[str, ...]:
         """The dimensions in which a card of `model` counts."""
-        return tuple(name for name in self.dimensions if name == CARDS or (model and model_matches(name, model)))
+        if model not in self._counts:
+            names = (name for name in self.dimensions if name == CARDS or (model and model_matches(name, model)))
+            self._counts[model] = tuple(names)
+        return self._counts[model]
 
     def cap(self, queue: str, dimension: str) -> int:
         return _named(self.configs[queue].cap).get(dimension.lower(), NO_LIMIT)
@@ -110,7 +116,7 @@ class Book:
         total: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         for use in uses:
             for queue in queue_ancestors(use.job.queue):
-                for name in self.counts_in(self.model_of(use.seats)):
+                for name in use.names:
                     total[queue][name] += use.milli
         return total
 
@@ -144,7 +150,7 @@ class Book:
         guarantee, deserved = dict(self.guarantee(leaf)), dict(self.deserved(leaf))
         rest = []
         for use in members:
-            names = self.counts_in(self.model_of(use.seats))
+            names = use.names
             if not _fits(use.milli, deserved, names):
                 rest.append(use)
                 continue
@@ -162,7 +168,7 @@ class Book:
         chain = [queue for queue in above if queue.count("/") + 1 <= level - 1]
         if not chain or chain[0].count("/") + 1 != level - 1:
             return False
-        names = self.counts_in(self.model_of(use.seats))
+        names = use.names
         for queue in chain:
             left = {name: self.deserved(queue)[name] - inside[queue][name] for name in names}
             if not _fits(use.milli, left, names):
@@ -176,9 +182,6 @@ class Book:
         for queue in queue_ancestors(use.job.queue)[1:]:
             for name in names:
                 inside[queue][name] += use.milli
-
-    def same_tenant(self, one: Job, other: Job) -> bool:
-        return queue_tenant(one.queue) == queue_tenant(other.queue)
 
 
 def _named(amounts: Dimensions | None) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from millpond.domain.queues import queue_ancestors
+from millpond.domain.queues import queue_ancestors, queue_tenant
 from millpond.scheduling.check_book import Use
 from millpond.scheduling.check_world import World
 from millpond.scheduling.decisions import Evict, Rank, Violation
@@ -42,7 +42,9 @@ def _eviction_wrong(world: World, evict: Evict, victim: Job, claim: Job) -> str:
     own_leaf = {job_id for job_id in mine if world.jobs[job_id].queue == claim.queue}
     use = world.holds[claim.id]
     first = ""
-    for uses in _rank_views(world, claim, mine):
+    tenants = {world.running[victim.id].tenant, use.tenant}
+    for view in _rank_views(world, claim, mine):
+        uses = [other for other in view if other.tenant in tenants]
         ranks = world.book.ranks([other for other in uses if other.job.id not in own_leaf], use)
         if same:
             ranks[victim.id] = world.book.ranks(uses, use)[victim.id]
@@ -84,7 +86,7 @@ def _ranks_wrong(world: World, victim: Job, claim: Job, ranks: dict[str, Rank]) 
         return f"its rank {low.word} is not below {high.word}"
     if low is Rank.GUARANTEED:
         return "it is guaranteed"
-    if low is Rank.FAMILY and high is not Rank.GUARANTEED and not world.book.same_tenant(victim, claim):
+    if low is Rank.FAMILY and high is not Rank.GUARANTEED and queue_tenant(victim.queue) != queue_tenant(claim.queue):
         return "a family job only leaves for its own tenant or a guaranteed claim"
     if high < Rank.BORROWED_PROD:
         return ""

@@ -48,8 +48,7 @@ def _quota_allows(world: World, job: Job, model: str, usage: dict[str, dict[str,
             return False
     if job.preemptible:
         return True
-    firm = [use for use in world.after if use.job.queue == job.queue and not use.job.preemptible]
-    used = book.usage(firm)[job.queue]
+    used = world.firm[job.queue]
     return all(used[name] + milli <= book.guarantee(job.queue)[name] for name in names)
 
 

@@ -25,6 +25,8 @@ class World:
     old_holds: dict[str, Use] = field(init=False)
     evicted: dict[str, Evict] = field(init=False)
     leaving: set[str] = field(init=False)
+    firm: dict[str, dict[str, int]] = field(init=False)
+    """Milli-cards of non-preemptible jobs after the plan, by queue and dimension."""
 
     def __post_init__(self) -> None:
         snapshot, plan = self.snapshot, self.plan
@@ -32,21 +34,27 @@ class World:
         self.book = Book(snapshot)
         self.jobs = {job.id: job for job in snapshot.jobs}
         self.running = {
-            job.id: Use(job, job.seats, job.submitted if job.started is None else job.started)
+            job.id: self.book.use(job, job.seats, job.submitted if job.started is None else job.started)
             for job in snapshot.jobs
             if job.state is not RunState.QUEUED
         }
-        self.starts = {start.job: Use(self.jobs[start.job], start.seats, now) for start in plan.start}
+        self.starts = {start.job: self.book.use(self.jobs[start.job], start.seats, now) for start in plan.start}
         gone = {*plan.drop_holds, *self.starts}
         self.old_holds = {
-            hold.job: Use(self.jobs[hold.job], hold.seats, now) for hold in snapshot.holds if hold.job not in gone
+            hold.job: self.book.use(self.jobs[hold.job], hold.seats, now)
+            for hold in snapshot.holds
+            if hold.job not in gone
         }
-        self.holds = {**self.old_holds, **{hold.job: Use(self.jobs[hold.job], hold.seats, now) for hold in plan.hold}}
+        self.holds = {
+            **self.old_holds,
+            **{hold.job: self.book.use(self.jobs[hold.job], hold.seats, now) for hold in plan.hold},
+        }
         self.evicted = {evict.job: evict for evict in plan.evict}
         victims = {v for hold in snapshot.holds if hold.job not in plan.drop_holds for v in hold.victims}
         victims |= {victim for hold in plan.hold for victim in hold.victims}
         draining = {job_id for job_id, use in self.running.items() if use.job.state is RunState.DRAINING}
         self.leaving = set(self.evicted) | (draining & victims)
+        self.firm = self.book.usage(use for use in self.after if not use.job.preemptible)
 
     @property
     def staying(self) -> list[Use]:
