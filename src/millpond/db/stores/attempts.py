@@ -23,6 +23,7 @@ _FIXED = frozenset({"id", "job", "number", "tenant", "seats", "epoch", "planned_
 _MUTABLE = tuple(name for name in _FIELDS if name not in _FIXED)
 _INSERT = insert(ATTEMPTS)
 _UPDATE = update_by_id(ATTEMPTS, _MUTABLE)
+_LIVE = select(*ATTEMPT_COLUMNS).where(ATTEMPTS.c.state != AttemptState.ENDED).order_by(ATTEMPTS.c.id)
 _REACHABLE = reachable(ATTEMPT_TRANSITIONS)
 
 
@@ -108,5 +109,4 @@ def attempts_unapplied(tx: Tx, actor: Actor, limit: int = 500) -> tuple[AttemptR
 def attempts_live(tx: Tx, actor: Actor) -> tuple[AttemptRecord, ...]:
     """Every attempt that has not ended, by id.  System only."""
     system_only(actor)
-    statement = select(*ATTEMPT_COLUMNS).where(ATTEMPTS.c.state != AttemptState.ENDED).order_by(ATTEMPTS.c.id)
-    return tuple(AttemptRecord(*row) for row in tx.execute(statement).all())
+    return tuple(AttemptRecord(*row) for row in tx.execute(_LIVE).all())

@@ -16,6 +16,7 @@ from millpond.domain.records import EvictionRecord, HoldRecord
 
 HOLD_COLUMNS = columns_of(HOLDS, HoldRecord)
 EVICTION_COLUMNS = columns_of(EVICTIONS, EvictionRecord)
+_HOLDS = select(*HOLD_COLUMNS).order_by(HOLDS.c.job)
 
 
 def holds_replace(tx: Tx, actor: Actor, put: Iterable[HoldRecord], drop: Iterable[str]) -> None:
@@ -36,7 +37,7 @@ def holds_replace(tx: Tx, actor: Actor, put: Iterable[HoldRecord], drop: Iterabl
 def hold_list(tx: Tx, actor: Actor) -> tuple[HoldRecord, ...]:
     """All holds, by job.  System only."""
     system_only(actor)
-    return tuple(HoldRecord(*row) for row in tx.execute(select(*HOLD_COLUMNS).order_by(HOLDS.c.job)))
+    return tuple(HoldRecord(*row) for row in tx.execute(_HOLDS))
 
 
 def eviction_add(tx: Tx, actor: Actor, evictions: Iterable[EvictionRecord]) -> None:

@@ -47,10 +47,13 @@ class NodeChanges:
     removed: tuple[str, ...] = ()
 
 
+_NODES = select(*_NODE)
+
+
 def node_list(tx: Tx, actor: Actor) -> tuple[NodeRecord, ...]:
     """All nodes, n2 before n10."""
     authorize(actor, Action.NODE_READ)
-    records = (NodeRecord(*row) for row in tx.execute(select(*_NODE)))
+    records = (NodeRecord(*row) for row in tx.execute(_NODES))
     return tuple(sorted(records, key=lambda record: natural_key(record.spec.name)))
 
 

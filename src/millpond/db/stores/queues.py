@@ -21,10 +21,13 @@ from millpond.domain.queues import QueueConfig, queue_tenant
 _LOCK = "SELECT pg_advisory_xact_lock(7522537965574647666)"
 
 
+_CONFIGS = select(QUEUES.c.config).order_by(QUEUES.c.position)
+
+
 def queue_list(tx: Tx, actor: Actor) -> tuple[QueueConfig, ...]:
     """All queues in the order in which they were written.  The pool is shared, so every member sees all of them."""
     authorize(actor, Action.QUEUE_READ)
-    return tuple(tx.execute(select(QUEUES.c.config).order_by(QUEUES.c.position)).scalars())
+    return tuple(tx.execute(_CONFIGS).scalars())
 
 
 def queue_get(tx: Tx, actor: Actor, name: str) -> QueueConfig:

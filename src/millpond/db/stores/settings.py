@@ -13,11 +13,13 @@ from millpond.authz.policy import authorize
 from millpond.db.session import Tx
 from millpond.db.tables.control import SETTINGS
 
+_VALUES = select(SETTINGS.c.name, SETTINGS.c.value).order_by(SETTINGS.c.name)
+
 
 def settings_get(tx: Tx, actor: Actor) -> dict[str, int]:
     """Only what was set; for the rest the program's defaults hold."""
     authorize(actor, Action.QUEUE_READ)
-    rows = tx.execute(select(SETTINGS.c.name, SETTINGS.c.value).order_by(SETTINGS.c.name))
+    rows = tx.execute(_VALUES)
     return {name: int(value) for name, value in rows}
 
 
