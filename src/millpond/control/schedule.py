@@ -27,9 +27,8 @@ from millpond.db.stores.jobs import jobs_get
 from millpond.db.stores.world import world_load
 from millpond.domain.jobs import AttemptState, EndReason, JobState, QueueClass
 from millpond.domain.records import AttemptRecord, EvictionRecord, HoldRecord, JobRecord, SeatRecord, World
-from millpond.scheduling.check import SAFETY_RULES
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Violation
-from millpond.scheduling.plan import plan as plan_make
+from millpond.scheduling.guarded import Guarded, plan_guarded
 from millpond.scheduling.snapshot import Seat, Snapshot
 from millpond.scheduling.world import snapshot_make
 
@@ -115,14 +114,16 @@ def _due_store(tx: Tx, due: tuple[Step, ...], epoch: int, now: datetime) -> Stor
 
 def _plan_run(control: Control, epoch: int, world: World, now: datetime, memory: PassMemory) -> PassResult:
     snapshot = snapshot_make(world, int(now.timestamp()))
-    plan = plan_make(snapshot)
-    _waiting_count(control, plan)
-    violations = control.guard(snapshot, plan)
-    if any(violation.rule in SAFETY_RULES for violation in violations):
-        _plan_refuse(control, epoch, plan, violations, now, memory)
+    guarded = plan_guarded(snapshot, control.guard)
+    if guarded.refused:
+        _plan_refuse(control, epoch, guarded, now, memory)
+    else:
+        memory.refused = ()
+    plan = guarded.plan
+    if plan is None:
         return PassResult(refused=True, pause=REFUSED_PAUSE)
-    memory.refused = ()
-    for violation in violations:
+    _waiting_count(control, plan)
+    for violation in guarded.weak:
         # Nobody is harmed by a plan that is merely worse than it could be: apply it, and say so.
         control.metrics.alarms.labels("plan.weak").inc()
         log.warning("plan is weaker than it must be", rule=violation.rule, text=violation.text)
@@ -151,15 +152,9 @@ def _decision_store(tx: Tx, decision: Decision, epoch: int, now: datetime) -> St
     return stored
 
 
-def _plan_refuse(
-    control: Control,
-    epoch: int,
-    plan: Plan,
-    violations: tuple[Violation, ...],
-    now: datetime,
-    memory: PassMemory,
-) -> None:
+def _plan_refuse(control: Control, epoch: int, guarded: Guarded, now: datetime, memory: PassMemory) -> None:
     """A plan that breaks the rules is not applied: say so loudly (once for the same finding), keep what runs."""
+    violations = guarded.refused
     control.metrics.passes.labels("refused").inc()
     control.metrics.alarms.labels("plan.refused").inc()
     if memory.refused == violations:
@@ -167,8 +162,9 @@ def _plan_refuse(
     found: list[object] = [
         {"rule": item.rule, "text": item.text, "subjects": list(item.subjects)} for item in violations
     ]
-    log.error("plan refused", violations=found[:10], starts=len(plan.start), evictions=len(plan.evict))
-    event = event_make("plan.refused", now, data={"violations": found[:20]})
+    aside = list(guarded.aside[:20])
+    log.error("plan refused", violations=found[:10], aside=aside, stopped=guarded.plan is None)
+    event = event_make("plan.refused", now, data={"violations": found[:20], "aside": aside})
 
     def store(tx: Tx) -> None:
         fence(tx, epoch)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from millpond.scheduling.decisions import Plan, Rank
+from millpond.scheduling.guarded import plan_guarded
 from millpond.scheduling.plan import plan
 from millpond.scheduling.state import State
 from millpond.services.deps import Services
@@ -44,4 +45,5 @@ def standing_of(pool: Pool) -> Standing:
     ranks: dict[str, Rank] = {}
     for tenant in state.tree.root.children:
         ranks.update(state.walk(tenant).ranks)
-    return Standing(pool, state, ranks, plan(pool.snapshot))
+    # As the scheduling loop does: whoever its check sets aside is told so, not that he starts in a moment.
+    return Standing(pool, state, ranks, plan_guarded(pool.snapshot).plan or plan(pool.snapshot))

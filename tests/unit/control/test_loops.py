@@ -51,7 +51,8 @@ from millpond.domain.records import AttemptRecord, JobRecord
 from millpond.engines.base import FactKind, StartOrder
 from millpond.engines.fake import Behaviour, FakeEngine
 from millpond.scheduling.check import SAFETY_RULES
-from millpond.scheduling.decisions import Violation
+from millpond.scheduling.decisions import Plan, Violation
+from millpond.scheduling.snapshot import Snapshot
 from tests.live import wait_for
 
 START = datetime(2026, 11, 30, 1, 0, tzinfo=UTC)
@@ -234,6 +235,24 @@ def test_a_plan_that_breaks_the_rules_is_refused_and_said_once(desk: Desk) -> No
     assert desk.schedule().refused
     assert desk.schedule().refused
     assert desk.attempts("j1") == ()
+    assert desk.kinds().count("plan.refused") == 1
+
+
+def test_a_refused_job_does_not_stop_the_others(desk: Desk) -> None:
+    """The same finding is said once, the job waits, and whoever comes later starts."""
+
+    def guard(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
+        bad = any(start.job == "j1" for start in plan.start)
+        return (Violation(min(SAFETY_RULES), "j1 is placed wrongly", ("j1",)),) if bad else ()
+
+    desk.control = replace(desk.control, guard=guard)
+    desk.submit("j1", FOREVER)
+    desk.submit("j2", FOREVER)
+    assert not desk.schedule().refused
+    assert (len(desk.attempts("j1")), len(desk.attempts("j2"))) == (0, 1)
+    desk.submit("j3", FOREVER)
+    desk.schedule()
+    assert (len(desk.attempts("j1")), len(desk.attempts("j3"))) == (0, 1)
     assert desk.kinds().count("plan.refused") == 1
 
 

@@ -51,7 +51,10 @@ REASONS: dict[str, tuple[str, str]] = {
     "reason.BACKOFF": ("it is tried again at {until}", "将于 {until} 重试"),
     "reason.CORDONED": ("only cordoned nodes would fit", "只有停用的节点才放得下"),
     "reason.DRAINING": ("the nodes that would fit are draining", "放得下的节点正在排空"),
-    "reason.ENGINE_REFUSED": ("the engine refused to start it", "引擎拒绝启动"),
+    "reason.ENGINE_REFUSED": (
+        "the engine, or the scheduler's own check, refused to start it",
+        "引擎或调度器自检拒绝启动",
+    ),
 }
 
 ADVICE: dict[str, tuple[str, str]] = {
