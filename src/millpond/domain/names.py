@@ -1,7 +1,7 @@
 """Names that people choose, and ids that millpond makes.
 
-Ids are ``<prefix><lower-case base32 of a UUIDv7>``.  They hold their creation time, but as text they do not sort by it:
-base32 counts a-z before 2-7, ASCII the other way round.  Time and randomness are inputs.
+Ids are ``<prefix><lower-case base32 of a UUIDv7>``, in the extended-hex alphabet (0-9a-v, RFC 4648 §7), so that as text
+they sort by creation time: jobs of the same second keep their order.  Time and randomness are inputs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from millpond.domain.errors import InvalidInput
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 _USER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.@-]{0,126}[A-Za-z0-9])?\Z")
-_ID = re.compile(r"[a-z][a-z2-7]{26}\Z")
+_ID = re.compile(r"[a-z][0-9a-v]{26}\Z")
 
 RESERVED_ENV_PREFIXES = ("MILLPOND_", "LD_", "BASH_FUNC_")
 """Set by the platform, or able to run code in helpers before the job's own process starts."""
@@ -56,7 +56,7 @@ def id_make(prefix: str, milliseconds: int, random: bytes) -> str:
     raw = bytearray(milliseconds.to_bytes(6, "big") + random[:10])
     raw[6] = 0x70 | (raw[6] & 0x0F)
     raw[8] = 0x80 | (raw[8] & 0x3F)
-    return prefix + base64.b32encode(bytes(raw)).decode().rstrip("=").lower()
+    return prefix + base64.b32hexencode(bytes(raw)).decode().rstrip("=").lower()
 
 
 def id_valid(text: str, prefix: str) -> bool:

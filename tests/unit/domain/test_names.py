@@ -54,6 +54,7 @@ def test_ids(first: int, second: int, noise: bytes) -> None:
     assert not id_valid(a, "t")
     assert attempt_split(attempt_id(a, 12)) == (a, 12)
     assert (first == second) == (a == b)
+    assert (first < second) == (a < b)
 
 
 @pytest.mark.parametrize("text", ["", "j", "j-", "-1", "j-x"])
