@@ -22,6 +22,7 @@ def snapshot_make(world: World, now: int) -> Snapshot:
     """The snapshot of `world` at `now`: waiting jobs, and those with a live attempt."""
     attempts = {attempt.job: attempt for attempt in world.attempts if attempt.state is not AttemptState.ENDED}
     jobs = [job for record in world.jobs if (job := _job(record, attempts.get(record.id), now)) is not None]
+    leaves = {queue.name for queue in world.queues if queue.leaf}
     return Snapshot(
         now=now,
         nodes=tuple(_node(node) for node in world.nodes),
@@ -29,7 +30,9 @@ def snapshot_make(world: World, now: int) -> Snapshot:
         jobs=tuple(jobs),
         holds=tuple(_hold(hold) for hold in world.holds),
         evictions=tuple(
-            PastEviction(past.claimant, past.victim, _floor(past.time), past.borrowed) for past in world.evictions
+            PastEviction(past.claimant, past.victim, _floor(past.time), past.borrowed)
+            for past in world.evictions
+            if past.claimant in leaves and past.victim in leaves  # a queue that is gone has no cool-down
         ),
         settings=settings_make(world.settings),
     )

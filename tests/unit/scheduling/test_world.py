@@ -102,12 +102,13 @@ def test_what_blocks() -> None:
 
 def test_the_rest() -> None:
     hold = HoldRecord("a", (SEAT,), NOW + timedelta(seconds=80), ("v",))
-    past = EvictionRecord("t/batch", "u/batch", NOW - timedelta(seconds=5), True)
-    found = snapshot_make(world([], holds=(hold,), evictions=(past,), settings={"cooldown": 7, "else": 1}), AT)
+    past = EvictionRecord("t/batch", "t/batch", NOW - timedelta(seconds=5), True)
+    gone = replace(past, victim="u/batch")
+    found = snapshot_make(world([], holds=(hold,), evictions=(past, gone), settings={"cooldown": 7, "else": 1}), AT)
     assert found.now == AT
     assert found.nodes[0].cordoned
     assert found.nodes[0].bad_cards == frozenset({3})
     assert (found.holds[0].until, found.holds[0].victims) == (AT + 80, ("v",))
-    assert (found.evictions[0].claimant, found.evictions[0].time) == ("t/batch", AT - 5)
+    assert [(e.claimant, e.victim, e.time) for e in found.evictions] == [("t/batch", "t/batch", AT - 5)]
     assert found.settings == replace(Settings(), cooldown=7)
     assert [config.name for config in found.queues] == ["t/batch"]
