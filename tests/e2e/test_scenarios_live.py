@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import random
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from millpond.files.snapshots import snapshot_load
+from millpond.files.snapshots import snapshot_load, snapshot_write
 from millpond.scheduling.decisions import plan_bytes
 from millpond.scheduling.plan import plan
-from millpond.scheduling.snapshot import Snapshot
+from millpond.scheduling.snapshot import NodeState, Snapshot
 from tests.golden.scenario_files import FOLDER
 from tests.live import Millpond
 from tests.stage import Stage
@@ -49,7 +50,9 @@ class Ponds:
             self.close()
             home = self.folder / name
             home.mkdir(mode=0o755)
-            self.pond = Millpond(home / "state", str(FOLDER / f"{name}.yaml"), cooldown="0")
+            pool = home / "pool.yaml"
+            pool.write_text(snapshot_write(Snapshot(0, nodes=tuple(NodeState(spec) for spec in specs))))
+            self.pond = Millpond(home / "state", str(pool), cooldown="0")
             self.key = specs
             self.pond.up()
         return self.pond
@@ -61,14 +64,14 @@ class Ponds:
 
 
 @pytest.fixture(scope="module")
-def ponds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ponds]:
-    folder = tmp_path_factory.mktemp("scenarios")
-    folder.chmod(0o755)
-    made = Ponds(folder)
-    try:
-        yield made
-    finally:
-        made.close()
+def ponds() -> Iterator[Ponds]:
+    with tempfile.TemporaryDirectory(prefix="millpond-scenarios-") as folder:
+        Path(folder).chmod(0o755)
+        made = Ponds(Path(folder))
+        try:
+            yield made
+        finally:
+            made.close()
 
 
 @pytest.mark.parametrize("name", NAMES)
