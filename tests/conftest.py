@@ -19,7 +19,7 @@ from millpond.db.schema import upgrade
 from millpond.db.session import Database, url_database
 from millpond.db.tables import METADATA
 
-pytest_plugins = ["pytester", "tests.plugin_marks", "tests.plugin_skips"]
+pytest_plugins = ["pytester", "tests.plugin_hypothesis", "tests.plugin_marks", "tests.plugin_skips"]
 
 _NUMBERS = itertools.count(1)
 

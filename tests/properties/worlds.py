@@ -3,7 +3,7 @@ make sense, quotas that a configuration would accept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from millpond.domain.cards import CardRequest, card_request_parse
 from millpond.domain.jobs import QueueClass
 from millpond.domain.nodes import CardKind, NodeSpec
-from millpond.domain.queues import CARDS, Dequeue, QueueConfig
+from millpond.domain.queues import CARDS, CardHours, Dequeue, QueueConfig
 from millpond.scheduling.decisions import Plan
 from millpond.scheduling.snapshot import Hold, Job, NodeState, PastEviction, RunState, Seat, Settings, Snapshot
 
@@ -85,42 +85,48 @@ def node_states(draw: Draw[object]) -> tuple[NodeState, ...]:
 
 
 @st.composite
-def queue_configs(draw: Draw[object], pool: int, *, models: bool) -> tuple[QueueConfig, ...]:
-    """Leaves of one to three tenants; guarantees fit the pool, G ≤ D ≤ C.  Amounts of several models have none."""
+def queue_configs(draw: Draw[object], pool: Mapping[str, int]) -> tuple[QueueConfig, ...]:
+    """Leaves of one to three tenants; guarantees fit the pool, G ≤ D ≤ C.  In a pool of several models amounts name
+    models, and a cap may name just one."""
     queues: list[QueueConfig] = []
-    left = 0 if models else pool
+    left = dict(pool) if len(pool) > 1 else {CARDS: sum(pool.values())}
     for tenant in TENANTS[: draw(st.integers(1, 3))]:
         classes = draw(st.lists(st.sampled_from(list(QueueClass)), min_size=1, max_size=3, unique=True))
         middle = draw(st.sampled_from(["", "", "red/"]))
-        total = 0
+        total = dict.fromkeys(left, 0)
         for klass in classes:
-            besteffort = klass is QueueClass.BESTEFFORT
-            guarantee = 0 if besteffort else draw(st.integers(0, left // 1000)) * 1000
-            deserved = 0 if besteffort else guarantee + draw(st.sampled_from([0, 0, 1000, 2000, 8000]))
-            cap = draw(st.sampled_from([None, None, deserved + 500, deserved + 4000]))
-            left -= guarantee
-            total += deserved
-            queues.append(
-                QueueConfig(
-                    f"{tenant}/{middle}{klass}",
-                    klass,
-                    None if besteffort else {CARDS: guarantee},
-                    None if besteffort else {CARDS: deserved},
-                    None if cap is None else {CARDS: cap},
-                    dequeue=draw(st.sampled_from([Dequeue.TRAVERSE, Dequeue.TRAVERSE, Dequeue.FIFO])),
-                )
-            )
+            config = draw(leaf_configs(f"{tenant}/{middle}{klass}", klass, left))
+            for name in left:
+                left[name] -= (config.guarantee or {}).get(name, 0)
+                total[name] += (config.deserved or {}).get(name, 0)
+            queues.append(config)
         if draw(st.booleans()):
             extra = draw(st.sampled_from([0, 1000, 4000]))
+            deserved = {name: amount + extra for name, amount in total.items()}
+            cap = {CARDS: sum(deserved.values()) + 1000}
+            hours = draw(st.sampled_from([None, None, CardHours(20_000, 5_000)]))
             queues.append(
-                QueueConfig(
-                    tenant,
-                    cap={CARDS: total + extra + 1000} if draw(st.booleans()) else None,
-                    deserved={CARDS: total + extra},
-                )
+                QueueConfig(tenant, deserved=deserved, cap=cap if draw(st.booleans()) else None, card_hours=hours)
             )
     return tuple(queues)
 
+
+@st.composite
+def leaf_configs(draw: Draw[object], name: str, klass: QueueClass, left: Mapping[str, int]) -> QueueConfig:
+    """One leaf that takes its guarantee from what is `left` per dimension."""
+    if klass is QueueClass.BESTEFFORT:
+        cap = draw(st.sampled_from([None, None, {CARDS: 500}, {CARDS: 4000}]))
+        return QueueConfig(name, klass, cap=cap, dequeue=draw(DEQUEUES))
+    guarantee = {dim: draw(st.integers(0, amount // 1000)) * 1000 for dim, amount in left.items()}
+    more = draw(st.sampled_from([0, 0, 1000, 2000, 8000]))
+    deserved = {dim: amount + more for dim, amount in guarantee.items()}
+    capped = draw(st.sampled_from([(), (), tuple(left), tuple(left)[:1]]))
+    cap = {dim: deserved[dim] + draw(st.sampled_from([500, 4000])) for dim in capped}
+    lend = draw(st.sampled_from([True] * 9 + [False]))
+    return QueueConfig(name, klass, guarantee, deserved, cap or None, lend=lend, dequeue=draw(DEQUEUES))
+
+
+DEQUEUES = st.sampled_from([Dequeue.TRAVERSE, Dequeue.TRAVERSE, Dequeue.FIFO])
 
 REQUESTS = ("0.25", "0.5", "0.333", "1", "1", "2", "2", "4", "8", "1..4", "A800:2", "H20:1", "0")
 
@@ -149,9 +155,12 @@ def waiting_jobs(draw: Draw[object], name: str, leaves: tuple[QueueConfig, ...])
 @st.composite
 def snapshots(draw: Draw[object]) -> Snapshot:
     nodes: tuple[NodeState, ...] = draw(node_states())
-    kinds = [state.spec.cards for state in nodes if state.spec.cards]
-    pool = sum(kind.count for kind in kinds) * 1000
-    queues = draw(queue_configs(pool, models=len({kind.model for kind in kinds}) > 1))
+    pool: dict[str, int] = {}
+    for state in nodes:
+        kind = state.spec.cards
+        if kind is not None:
+            pool[kind.model] = pool.get(kind.model, 0) + kind.count * 1000
+    queues = draw(queue_configs(pool))
     leaves = tuple(queue for queue in queues if queue.leaf)
     floor = Floor(nodes)
     jobs: list[Job] = []
