@@ -17,7 +17,8 @@ import pytest
 from millpond.engines.base import Fact, FactKind
 from millpond.engines.local.engine import LocalEngine
 from millpond.engines.local.launch import supervisor_ensure, supervisor_stop
-from millpond.engines.local.supervisor.keeper import CLAIM_LOST, Launch, keeper_fork
+from millpond.engines.local.supervisor.child import Launch
+from millpond.engines.local.supervisor.keeper import CLAIM_LOST, keeper_fork
 from millpond.engines.local.supervisor.process import boot_id, start_time
 from tests.conformance.bench import SUCCEED, Scenario, order_make
 

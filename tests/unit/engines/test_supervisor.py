@@ -244,7 +244,8 @@ def test_version_2_groups_kill_everything() -> None:
     if folder is None:
         pytest.skip("needs a cgroup v2 hierarchy that may be written")
     groups = Version2(folder, frozenset())
-    groups.make("a-1", Limits(cpu=1000, memory=100))
+    groups.make("a-1")
+    groups.limit("a-1", Limits(cpu=1000, memory=100))
     assert groups.names() == ["a-1"]
     child = os.fork()
     if child == 0:

@@ -64,13 +64,15 @@ class Drain:
 
 @dataclass(slots=True)
 class Attempt:
-    """A live attempt.  ``order`` is the start order as it came; ``mark`` the newest checkpoint's time, ns."""
+    """A live attempt.  ``order`` is the start order as it came; ``group`` names its control group; ``mark`` the newest
+    checkpoint's time, ns."""
 
     id: str
     order: Record
     ranks: list[Rank]
     master_port: int
     boot: str
+    group: str
     drain: Drain | None = None
     sent_ms: int | None = None
     started: bool = False
@@ -195,7 +197,8 @@ def attempt_make(record: Record) -> Attempt:
     """A live attempt from its order record."""
     order = record["order"]
     ranks = [Rank(rank["rank"], rank, port) for rank, port in zip(order["ranks"], record["ports"], strict=True)]
-    attempt = Attempt(order["attempt"], order, ranks, record["master_port"], record["boot"])
+    group = record.get("group") or order["attempt"]
+    attempt = Attempt(order["attempt"], order, ranks, record["master_port"], record["boot"], group)
     attempt.started, attempt.ready, attempt.mark = record["started"], record["ready"], record["mark"]
     return attempt
 
@@ -207,6 +210,7 @@ def order_record(attempt: Attempt) -> Record:
         "ports": attempt.ports,
         "master_port": attempt.master_port,
         "boot": attempt.boot,
+        "group": attempt.group,
         "started": attempt.started,
         "ready": attempt.ready,
         "mark": attempt.mark,

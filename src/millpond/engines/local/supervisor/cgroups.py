@@ -39,7 +39,8 @@ class Groups(Protocol):
         """Groups that exist now."""
         ...
 
-    def make(self, name: str, limits: Limits) -> None: ...
+    def make(self, name: str) -> None: ...
+    def limit(self, name: str, limits: Limits) -> None: ...
     def doors(self, name: str) -> list[Path]:
         """Files to write "0" to, to move oneself in."""
         ...
@@ -65,7 +66,10 @@ class NoGroups:
     def names(self) -> list[str]:
         return []
 
-    def make(self, name: str, limits: Limits) -> None:
+    def make(self, name: str) -> None:
+        del name
+
+    def limit(self, name: str, limits: Limits) -> None:
         del name, limits
 
     def doors(self, name: str) -> list[Path]:
@@ -102,11 +106,13 @@ class Version1:
     def names(self) -> list[str]:
         return sorted({name for root in self.roots.values() for name in _names(root)})
 
-    def make(self, name: str, limits: Limits) -> None:
+    def make(self, name: str) -> None:
         for root in self.roots.values():
             (root / name).mkdir(parents=True, exist_ok=True)
         if "pids" in self.roots:
             _put(self.roots["pids"] / name / "pids.max", PIDS_MAX)
+
+    def limit(self, name: str, limits: Limits) -> None:
         if "memory" in self.roots and limits.memory:
             folder = self.roots["memory"] / name
             _put(folder / "memory.limit_in_bytes", limits.memory * _MIB)
@@ -161,11 +167,14 @@ class Version2:
     def names(self) -> list[str]:
         return _names(self.root)
 
-    def make(self, name: str, limits: Limits) -> None:
+    def make(self, name: str) -> None:
         folder = self.root / name
         folder.mkdir(parents=True, exist_ok=True)
         if "pids" in self.controllers:
             _put(folder / "pids.max", PIDS_MAX)
+
+    def limit(self, name: str, limits: Limits) -> None:
+        folder = self.root / name
         if "memory" in self.controllers and limits.memory:
             _put(folder / "memory.max", limits.memory * _MIB)
             with contextlib.suppress(OSError):
@@ -306,7 +315,11 @@ def _own_groups() -> dict[str, str]:
 
 
 def _put(path: Path, value: int | str) -> None:
-    path.write_text(str(value))
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, str(value).encode())
+    finally:
+        os.close(descriptor)
 
 
 def _names(folder: Path) -> list[str]:

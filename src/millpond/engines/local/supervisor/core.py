@@ -23,6 +23,7 @@ from .journal import Journal
 from .ports import Ports
 from .process import boot_id, now_ms
 from .sandbox import Sandbox
+from .standby import StandbyPool
 
 RANKS, NOTICES = "ranks", "notices"
 FACTS_AT_ONCE = 1000
@@ -41,6 +42,7 @@ class Core:
         self.journal = Journal(engine_dir)
         self.index = Index(engine_dir)
         self.ports = Ports()
+        self.standby = StandbyPool(groups, self.later)
         self.boot = boot_id()
         self.selector = selectors.DefaultSelector()
         self.stopping = False

@@ -112,7 +112,7 @@ def signal_number(what: str) -> int:
 
 def kill_tree(core: Core, attempt: Attempt) -> None:
     """KILL everything of an attempt: its control group, then each keeper kills what it has left."""
-    core.groups.kill(attempt.id)
+    core.groups.kill(attempt.group)
     for rank in attempt.ranks:
         if rank.exit is None and rank.keeper_fd >= 0:
             pidfd_signal(rank.keeper_fd, signal.SIGTERM)

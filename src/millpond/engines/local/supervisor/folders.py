@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 PASS_MODE = 0o711
@@ -11,54 +14,94 @@ PASS_MODE = 0o711
 _OURS: set[str] = set()
 
 
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder wanted, its mode, and whose it is (0: nobody else's)."""
+
+    path: Path
+    mode: int
+    uid: int = 0
+
+
 def folder_make(path: Path, mode: int, uid: int = 0) -> None:
-    """Make a folder and its parents where they are missing, and give it to `uid` (0: nobody else).
+    """`folders_make` for one."""
+    folders_make((Folder(path, mode, uid),))
+
+
+def folders_make(wanted: Iterable[Folder]) -> None:
+    """Make folders and their parents where they are missing, and give them to their users.
 
     A symbolic link is followed only where root or we ourselves put it.  What is made inside somebody else's folder
     belongs to `uid` as well.  Raises OSError.
     """
-    start = next((parent for parent in path.parents if str(parent) in _OURS), Path("/"))
-    place = os.open(start, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        ours = True
-        parts = path.relative_to(start).parts
-        for number, name in enumerate(parts, 1):
-            child = _step(place, name, mode if number == len(parts) else 0, uid)
-            os.close(place)
-            place = child
-            ours = ours and os.fstat(place).st_uid in {0, os.geteuid()}
-            if ours and number < len(parts) - 1:
-                _remember(start.joinpath(*parts[:number]))
-    except OSError as error:
-        error.filename = str(path)
-        raise
-    finally:
-        os.close(place)
+    with contextlib.ExitStack() as stack:
+        walked: dict[str, Place] = {}
+        for folder in wanted:
+            try:
+                _walk(folder, walked, stack)
+            except OSError as error:
+                error.filename = str(folder.path)
+                raise
 
 
-def _remember(path: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An open folder; ``trusted``: it is ours; ``safe``: so is all that leads to it."""
+
+    descriptor: int
+    trusted: bool
+    safe: bool
+
+
+def _walk(folder: Folder, walked: dict[str, Place], stack: contextlib.ExitStack) -> None:
+    """One folder, from where an earlier one of this call, or of an earlier call, has led."""
+    above = [str(parent) for parent in folder.path.parents]
+    start = next((name for name in above if name in walked or name in _OURS), "/")
+    if start not in walked:
+        flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+        walked[start] = _place(os.open(start, flags), stack, safe=True)
+    place = walked[start]
+    parts = folder.path.parts[len(Path(start).parts) :]
+    name = start.rstrip("/")
+    for number, part in enumerate(parts, 1):
+        name = f"{name}/{part}"
+        last = number == len(parts)
+        child = _step(place, part, folder.mode if last else 0, folder.uid)
+        place = _place(child, stack, safe=place.safe)
+        walked[name] = place
+        if place.safe and number < len(parts) - 1:
+            _remember(name)
+
+
+def _place(descriptor: int, stack: contextlib.ExitStack, *, safe: bool) -> Place:
+    stack.callback(os.close, descriptor)
+    trusted = os.fstat(descriptor).st_uid in {0, os.geteuid()}
+    return Place(descriptor, trusted, safe and trusted)
+
+
+def _remember(path: str) -> None:
     """Nobody else can change what this path leads to; the walk may begin here next time."""
     if len(_OURS) > 100:
         _OURS.clear()
-    _OURS.add(str(path))
+    _OURS.add(path)
 
 
-def _step(place: int, name: str, mode: int, uid: int) -> int:
-    """Descriptor of `name` in the folder `place`; `mode` 0 marks a parent."""
-    trusted = os.fstat(place).st_uid in {0, os.geteuid()}
-    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | (0 if trusted else os.O_NOFOLLOW)
+def _step(place: Place, name: str, mode: int, uid: int) -> int:
+    """Descriptor of `name` in a folder; `mode` 0 marks a parent."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | (0 if place.trusted else os.O_NOFOLLOW)
     made = False
     try:
-        child = os.open(name, flags, dir_fd=place)
+        child = os.open(name, flags, dir_fd=place.descriptor)
     except FileNotFoundError:
         try:
-            os.mkdir(name, 0o700, dir_fd=place)
+            os.mkdir(name, 0o700, dir_fd=place.descriptor)
             made = True
         except FileExistsError:
             pass
-        child = os.open(name, flags | os.O_NOFOLLOW, dir_fd=place)
+        child = os.open(name, flags | os.O_NOFOLLOW, dir_fd=place.descriptor)
     if made or mode:
-        _settle(child, mode or (PASS_MODE if trusted else 0o700), uid if mode or not trusted else 0, made=made)
+        given = uid if mode or not place.trusted else 0
+        _settle(child, mode or (PASS_MODE if place.trusted else 0o700), given, made=made)
     return child
 
 

@@ -4,7 +4,7 @@ Records (``r`` names the kind):
 
     head    epoch, sequence, cursor, boot   first line of every segment: what is left of everything before
     ack     cursor                          a reader has passed it
-    order   order, ports, master_port, boot, started, ready, mark
+    order   order, ports, master_port, boot, group, started, ready, mark
     drain   attempt, what, begun_ms, deadline_ms, reason
     sent    attempt, time_ms, kill, reason  TERM or KILL is about to be sent outside a drain
     stopped attempt                         forbids a start not yet made

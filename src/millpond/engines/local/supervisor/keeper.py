@@ -4,6 +4,9 @@ It is forked from the supervisor without exec.  In order: it claims the rank (a 
 keepers only one starts anything), starts the main process, records it, moves its output to the log, waits, kills what
 the main process left behind, and leaves the exit status in a file that is on disk before the keeper ends.  SIGTERM
 tells it to kill the whole tree.  If the keeper itself is killed, the kernel kills the main process.
+
+A keeper on standby was forked before there was anything to run: its child waits inside control groups of its own, and
+an order makes the two a rank like any other.  Without one they end with the supervisor, or with each other.
 """
 
 from __future__ import annotations
@@ -17,44 +20,21 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from . import process
+from .child import LAUNCH_BYTES, Ends, Launch, child_run, launch_decode
 from .files import claim, socket_address, write_whole
 
 KEEPERS_SOCKET = "keepers.sock"
-LOG_BYTES = 64 * 1024 * 1024
 CLAIM_LOST = 3
 KEEPER, MAIN, STATUS = FILES = ("keeper", "main", "status")
-READY_DESCRIPTOR = 3
 
 _PIPE_BYTES = 1024 * 1024
 _LOG_FULL = b"\n[millpond: the log is full, later output of this rank is not kept]\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """All that a keeper needs.
-
-    ``base``: what the names of its files begin with.  ``uid`` 0 = keep the user; ``sandboxed``: the program announces
-    itself on descriptor 3; ``doors`` are control groups to enter.
-    """
-
-    attempt: str
-    rank: int
-    base: Path
-    run_dir: Path
-    program: str
-    arguments: tuple[str, ...]
-    env: dict[str, str]
-    work_dir: str
-    log: Path
-    uid: int
-    sandboxed: bool
-    doors: tuple[Path, ...]
-    log_bytes: int = LOG_BYTES
 
 
 def rank_file(base: Path, kind: str) -> Path:
@@ -63,74 +43,136 @@ def rank_file(base: Path, kind: str) -> Path:
 
 
 def keeper_fork(launch: Launch) -> int:
-    """Fork a keeper; its pid.  Signals are held back until it has its own handlers."""
+    """Fork a keeper; its pid."""
+    return process_fork(lambda: Keeper().run(launch))
+
+
+def standby_fork(doors: tuple[Path, ...], orders: socket.socket) -> int:
+    """Fork a keeper that waits for one message from `orders`, a `Launch` with these `doors`; its pid."""
+    return process_fork(lambda: Keeper().stand_by(doors, orders))
+
+
+def process_fork(work: Callable[[], int]) -> int:
+    """Do `work` in a process of its own.  Signals are held back until it has its own handlers."""
     held = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         child = os.fork()
         if child == 0:
-            _keep(launch)
+            _work(work)
         return child
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
-def _keep(launch: Launch) -> NoReturn:
+def _work(work: Callable[[], int]) -> NoReturn:
     code = 1
     try:
-        code = Keeper(launch).run()
+        code = work()
     except BaseException as error:  # noqa: BLE001 - a forked child must never return into its parent's frames
         with contextlib.suppress(Exception):
-            print(f"keeper {launch.attempt}.{launch.rank}: {error!r}", file=sys.stderr, flush=True)
+            print(f"keeper {os.getpid()}: {error!r}", file=sys.stderr, flush=True)
     finally:
         os._exit(code)
 
 
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """The keeper's ends of what joins it to its child; ``into`` is the child's own output, kept to give it away."""
+
+    output: int
+    into: int
+    began: int
+    orders: socket.socket
+
+
 class Keeper:
-    def __init__(self, launch: Launch) -> None:
-        self._launch = launch
+    _launch: Launch
+
+    def __init__(self) -> None:
         self._killing = False
         self._child = 0
         self._status: tuple[int, int] | None = None
         self._began = False
         self._error = ""
-        self._log_left = launch.log_bytes
+        self._log_left = 0
 
     def _file(self, kind: str) -> Path:
         return rank_file(self._launch.base, kind)
 
-    def run(self) -> int:
-        wake = self._detach()
+    def run(self, launch: Launch) -> int:
+        return self._keep(launch, self._detach(), None, b"go")
+
+    def stand_by(self, doors: tuple[Path, ...], orders: socket.socket) -> int:
+        """As `run`, once there is a launch; nothing has happened if there never is."""
+        wake = self._detach(orders.fileno())
+        joint = self._spawn(None, doors)
+        message = self._await(wake, orders)
+        orders.close()
+        return self._keep(launch_decode(message), wake, joint, message) if message else 0
+
+    def _keep(self, launch: Launch, wake: int, joint: Joint | None, message: bytes) -> int:
+        self._launch = launch
+        self._log_left = launch.log_bytes
         me = os.getpid()
         if not claim(self._file(KEEPER), {"pid": me, "start": process.start_time(me)}):
             return CLAIM_LOST
         if self._killing:
             self._finish()
             return 0
-        log = os.open(self._launch.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
-        output, into = os.pipe()
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        if self._launch.uid:
-            os.fchown(into, self._launch.uid, self._launch.uid)
-        began, announce = os.pipe()
-        self._child = os.fork()
-        if self._child == 0:
-            _become(self._launch, into, announce, me)
-        os.close(into)
-        os.close(announce)
-        os.set_blocking(output, False)
-        self._watch(wake, began, output, log)
+        log = os.open(launch.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+        joint = joint or self._spawn(launch, launch.doors)
+        if launch.uid:
+            os.fchown(joint.into, launch.uid, launch.uid)
+        os.close(joint.into)
+        with contextlib.suppress(OSError), joint.orders:
+            joint.orders.send(message)
+        self._watch(wake, joint.began, joint.output, log)
         self._end_tree()
-        self._copy(output, log)
+        self._copy(joint.output, log)
         os.close(log)
         self._finish()
         return 0
 
-    def _detach(self) -> int:
-        """Leave everything of the supervisor's; the descriptor that wakes `select` at a signal."""
+    def _spawn(self, launch: Launch | None, doors: tuple[Path, ...]) -> Joint:
+        """Fork the child, which waits for a message before it runs anything."""
+        me = os.getpid()
+        output, into = os.pipe()
+        os.set_blocking(output, False)
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        began, announce = os.pipe()
+        tell, orders = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._child = os.fork()
+        if self._child == 0:
+            tell.close()
+            child_run(launch, doors, Ends(into, announce, orders), me)
+        os.close(announce)
+        orders.close()
+        return Joint(output, into, began, tell)
+
+    def _await(self, wake: int, orders: socket.socket) -> bytes:
+        """The launch; nothing if it will not come, or if the child did not live to hear it."""
+        poll = select.poll()
+        poll.register(wake, select.POLLIN)
+        poll.register(orders, select.POLLIN)
+        while True:
+            poll.poll()
+            _read_now(wake)
+            message = None
+            with contextlib.suppress(BlockingIOError):
+                message = orders.recv(LAUNCH_BYTES, socket.MSG_DONTWAIT)
+            self._reap()
+            if self._status is not None:
+                return b""
+            if message is not None or self._killing:
+                return message or b""
+
+    def _detach(self, kept: int = 2) -> int:
+        """Leave everything of the supervisor's but one descriptor; what wakes `poll` at a signal."""
         os.setsid()
         gc.disable()
-        os.closerange(3, process.FILES_MAX)
+        os.closerange(3, kept)
+        os.closerange(kept + 1, process.FILES_MAX)
         process.prctl(process.PR_SET_NAME, b"millpond-keeper")
         process.prctl(process.PR_SET_CHILD_SUBREAPER, 1)
         wake, waker = os.pipe()
@@ -274,58 +316,3 @@ def _inner(outer: int, doors: tuple[Path, ...]) -> int:
     first = [pid for pid, parent in table.items() if parent == outer]
     second = [pid for pid, parent in table.items() if first and parent == first[0]]
     return min(second, default=0)
-
-
-def _become(launch: Launch, output: int, announce: int, keeper: int) -> NoReturn:
-    """In the new child: become the job's main process."""
-    try:
-        enter(launch.doors)
-        os.setsid()
-        os.umask(0o022)
-        process.files_restore()
-        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-            with contextlib.suppress(OSError, ValueError):
-                signal.signal(number, signal.SIG_DFL)
-        signal.set_wakeup_fd(-1)
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        if launch.sandboxed:
-            announce = descriptor_move(announce, READY_DESCRIPTOR)
-        else:
-            user_switch(launch.uid)
-            os.chdir(launch.work_dir)
-        process.prctl(process.PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != keeper:
-            os._exit(1)
-        os.execve(launch.program, launch.arguments, launch.env)  # noqa: S606 - that is what a keeper is for
-    except BaseException as error:  # noqa: BLE001 - report, then end; never return
-        with contextlib.suppress(OSError):
-            os.write(announce, (getattr(error, "strerror", "") or repr(error)).encode()[:400])
-    finally:
-        os._exit(127)
-
-
-def descriptor_move(descriptor: int, wanted: int) -> int:
-    """`descriptor` as number `wanted`, inherited by exec."""
-    if descriptor == wanted:
-        os.set_inheritable(descriptor, True)
-    else:
-        os.dup2(descriptor, wanted)
-    return wanted
-
-
-def enter(doors: tuple[Path, ...]) -> None:
-    """Move this process into control groups."""
-    for door in doors:
-        door.write_text("0")
-
-
-def user_switch(uid: int) -> None:
-    """Become `uid` with no other group and no way to more rights; 0 keeps the user."""
-    if uid and os.geteuid() == 0:
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
-        process.prctl(process.PR_SET_NO_NEW_PRIVS, 1)

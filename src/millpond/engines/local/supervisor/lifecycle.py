@@ -11,6 +11,7 @@ from pathlib import Path
 from .attempts import CHECKPOINTED, EVICTED, EXITED, READY, START_FAILED, STARTED, Attempt, Exit, Rank
 from .cgroups import NoGroups
 from .checkpoints import newest
+from .child import Launch
 from .core import Core
 from .draining import doom, doom_tick, drain_apply, kill_tree, rank_catch_up, rank_signal
 from .files import read_whole
@@ -28,6 +29,7 @@ SAVED_WAIT_MS = 30_000
 SAVED_CODE = 75
 PROBE_MS = 100
 LOG_TAIL = 300
+AGAIN_MS = 50
 
 
 def attempt_launch(core: Core, attempt: Attempt) -> None:
@@ -84,13 +86,20 @@ def _fork(core: Core, attempt: Attempt, rank: Rank) -> None:
     if attempt.doomed or rank.forks >= FORKS_MAX:
         rank_end(core, attempt, rank, Exit(None, now_ms(), False, "its keeper was killed before it began"))
         return
+    launch = rank_launch(core, attempt, rank)
     try:
-        rank.keeper = keeper_fork(rank_launch(core, attempt, rank))
+        rank.keeper, descriptor = core.standby.start(attempt.group, launch) or _keeper_fork(launch)
     except OSError:
         core.later(FORK_AGAIN_MS, lambda: rank_take(core, attempt, rank))
         return
     rank.forks += 1
-    _watch(core, attempt, rank, os.pidfd_open(rank.keeper))
+    _watch(core, attempt, rank, descriptor)
+
+
+def _keeper_fork(launch: Launch) -> tuple[int, int]:
+    """pid and pidfd of a new keeper."""
+    pid = keeper_fork(launch)
+    return pid, os.pidfd_open(pid)
 
 
 def _watch(core: Core, attempt: Attempt, rank: Rank, descriptor: int) -> None:
@@ -224,6 +233,7 @@ def attempt_close(core: Core, attempt: Attempt) -> None:
     if core.live(attempt.id) is not attempt:
         return
     attempt.closing = True
+    core.standby.drop(attempt.group)
     if _remains(core, attempt):
         core.later(CLOSE_AGAIN_MS, lambda: attempt_close(core, attempt))
         return
@@ -240,18 +250,18 @@ def attempt_close(core: Core, attempt: Attempt) -> None:
         core.fact(START_FAILED, attempt.id, code=ending.code, natural=True, detail=detail)
     else:
         detail = attempt.reason or ending.detail
-        if core.groups.out_of_memory(attempt.id):
+        if core.groups.out_of_memory(attempt.group):
             detail = f"out of memory: the limit is {attempt.order['memory']} MiB"
         core.fact(EXITED, attempt.id, time_ms=last, code=ending.code, natural=natural, detail=detail)
     core.ports.release([*attempt.ports, attempt.master_port])
-    core.after(lambda: leftovers_remove(core, attempt.id, len(attempt.ranks)))
+    core.after(lambda: leftovers_remove(core, attempt))
 
 
 def _remains(core: Core, attempt: Attempt) -> bool:
     """Kill what is left of the attempt; whether anything was."""
-    left = core.groups.pids(attempt.id)
+    left = core.groups.pids(attempt.group)
     if left:
-        core.groups.kill(attempt.id)
+        core.groups.kill(attempt.group)
     for descriptor in attempt.sessions.values():
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(descriptor, signal.SIGTERM)
@@ -264,7 +274,7 @@ def _remains(core: Core, attempt: Attempt) -> bool:
 
 def _stray(core: Core, attempt: Attempt) -> list[int]:
     """Processes without a keeper: by the mark in their environment, and orphans that came to us."""
-    keepers = {rank.keeper for other in core.memory.live.values() for rank in other.ranks}
+    keepers = {rank.keeper for other in core.memory.live.values() for rank in other.ranks} | core.standby.pids
     helpers = {pid for other in core.memory.live.values() for pid in other.sessions}
     table = parents()
     orphans = [pid for pid, parent in table.items() if parent == os.getpid() and pid not in keepers | helpers]
@@ -282,15 +292,17 @@ def _log_tail(attempt: Attempt, rank: Rank | None) -> str:
     return ""
 
 
-def leftovers_remove(core: Core, attempt: str, ranks: int) -> None:
+def leftovers_remove(core: Core, attempt: Attempt) -> None:
     """Files and control group of an attempt that has ended."""
-    for rank in range(ranks):
+    for rank in attempt.ranks:
         for kind in FILES:
-            rank_file(core.rank_base(attempt, rank), kind).unlink(missing_ok=True)
+            _file(core, attempt, rank, kind).unlink(missing_ok=True)
     with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(core.notice_dir(attempt))
-    if not core.groups.remove(attempt):
-        core.later(AGAIN_MS, lambda: leftovers_remove(core, attempt, 0))
+        shutil.rmtree(core.notice_dir(attempt.id))
+    group_remove(core, attempt.group)
 
 
-AGAIN_MS = 50
+def group_remove(core: Core, group: str) -> None:
+    """Take a control group away, as soon as it is empty."""
+    if not core.groups.remove(group):
+        core.later(AGAIN_MS, lambda: group_remove(core, group))

@@ -18,7 +18,7 @@ from .cgroups import groups_open
 from .core import NOTICES, RANKS, Core
 from .files import read_whole, write_whole
 from .folders import PASS_MODE, folder_make
-from .lifecycle import attempt_adopt, checkpoint_look, leftovers_remove, main_seen
+from .lifecycle import attempt_adopt, checkpoint_look, group_remove, main_seen
 from .operations import Operations
 from .sandbox import sandbox_detect
 from .server import SOCKET, Server
@@ -82,8 +82,10 @@ def _serve(options: argparse.Namespace, tell: int) -> None:
     gc.freeze()
     os.write(tell, b"ready")
     os.close(tell)
+    core.standby.open()
     print(json.dumps({"started": os.getpid(), "time_ms": process.now_ms(), "live": len(core.memory.live)}), flush=True)
     core.run()
+    core.standby.close()
     (run_dir / SOCKET).unlink(missing_ok=True)
     if not core.memory.live:
         groups.discard()
@@ -152,10 +154,11 @@ def _take_up(core: Core) -> None:
     for path in list((core.engine_dir / NOTICES).iterdir()):
         if path.name not in core.memory.live:
             shutil.rmtree(path, ignore_errors=True)
+    groups = {attempt.group for attempt in core.memory.live.values()}
     for name in core.groups.names():
-        if name not in core.memory.live:
+        if name not in groups:
             core.groups.kill(name)
-            leftovers_remove(core, name, 0)
+            group_remove(core, name)
     for attempt in list(core.memory.live.values()):
         attempt_adopt(core, attempt)
     core.settle()

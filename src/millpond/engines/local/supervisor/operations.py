@@ -144,7 +144,7 @@ class Operations:
             work_dir=order["work_dir"],
             uid=uid,
             tty=bool(request["tty"]),
-            doors=tuple(core.groups.doors(attempt.id)),
+            doors=tuple(core.groups.doors(attempt.group)),
             sandboxed=sandboxed,
             setpriv=tuple(setpriv_arguments(core.sandbox, uid)) if sandboxed and os.geteuid() == 0 else (),
         )

@@ -14,15 +14,16 @@ from typing import Any
 from .attempts import Attempt, Rank, Record
 from .cgroups import Limits
 from .checkpoints import newest
+from .child import LOG_BYTES, READY_DESCRIPTOR, Launch
 from .core import Core
-from .folders import PASS_MODE, folder_make
+from .folders import PASS_MODE, Folder, folder_make, folders_make
 from .index import attempt_valid, log_path
-from .keeper import LOG_BYTES, READY_DESCRIPTOR, Launch
 from .sandbox import NOTICE_DIR, View, bwrap_arguments, device_paths
 from .script import COMMAND_BYTES, SHELL, script_make, shell_arguments
 
 DEADLINE_NAME = "deadline"
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+STANDBY_MIB = 64
 
 Answer = Callable[[Record], None]
 
@@ -50,6 +51,7 @@ def order_start(core: Core, order: Record, launch: Callable[[Attempt], None]) ->
             "ports": ports[1:],
             "master_port": ports[0],
             "boot": core.boot,
+            "group": _standby(core, order),
             "started": False,
             "ready": False,
             "mark": newest(order["checkpoint_dir"])[0],
@@ -65,8 +67,21 @@ def attempt_prepare(core: Core, attempt: Attempt) -> None:
     core.index.put(attempt.id, order["log_dir"])
     if _sandboxed(core, order):
         folder_make(core.notice_dir(attempt.id), PASS_MODE)
-    limits = Limits() if order["simulated"] else Limits(order["cpu"], order["memory"])
-    core.groups.make(attempt.id, limits)
+    if not core.standby.has(attempt.group):
+        core.groups.make(attempt.group)
+    core.groups.limit(attempt.group, _limits(order))
+
+
+def _limits(order: Record) -> Limits:
+    return Limits() if order["simulated"] else Limits(order["cpu"], order["memory"])
+
+
+def _standby(core: Core, order: Record) -> str:
+    """The control group of a keeper on standby, for an order that one can take: a single rank, and room for what waits
+    in the group already."""
+    if len(order["ranks"]) > 1 or 0 < _limits(order).memory < STANDBY_MIB:
+        return ""
+    return core.standby.reserve()
 
 
 def _check(core: Core, order: Record) -> None:
@@ -93,10 +108,8 @@ def _check(core: Core, order: Record) -> None:
 def _folders(order: Record) -> None:
     uid = _uid(order)
     try:
-        folder_make(Path(work_root(order)), 0o700, uid)
-        folder_make(Path(order["work_dir"]), 0o700, uid)
-        folder_make(Path(order["checkpoint_dir"]), 0o700, uid)
-        folder_make(Path(order["log_dir"]), 0o750)
+        mine = dict.fromkeys((work_root(order), order["work_dir"], order["checkpoint_dir"]))
+        folders_make((*(Folder(Path(place), 0o700, uid) for place in mine), Folder(Path(order["log_dir"]), 0o750)))
     except OSError as error:
         kind = "retry" if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO} else "refused"
         raise Problem(kind, f"cannot make {error.filename}: {error.strerror}") from error
@@ -150,7 +163,7 @@ def rank_launch(core: Core, attempt: Attempt, rank: Rank) -> Launch:
         log=log_path(order["log_dir"], attempt.id, rank.number),
         uid=_uid(order),
         sandboxed=sandboxed,
-        doors=tuple(core.groups.doors(attempt.id)),
+        doors=tuple(core.groups.doors(attempt.group)),
         log_bytes=LOG_BYTES,
     )
 

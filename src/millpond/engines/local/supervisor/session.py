@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from . import process
-from .keeper import enter, user_switch
+from .child import enter, signals_restore, user_switch
 
 HEADER = struct.Struct(">cI")
 NS_GET_USERNS = 0xB701
@@ -209,10 +209,7 @@ def _become(session: Session, inside: tuple[int, int]) -> NoReturn:
         enter(session.doors)
         process.files_restore()
         os.umask(0o022)
-        for caught in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-            with contextlib.suppress(OSError, ValueError):
-                signal.signal(caught, signal.SIG_DFL)
-        signal.set_wakeup_fd(-1)
+        signals_restore()
         os.setsid()
         stdin, stdout = inside
         for number, source in enumerate((stdin, stdout, stdout)):
