@@ -118,6 +118,8 @@ def _grow(choice: Choice, mask: int, banned: int, order: Sequence[int]) -> int |
 def _rooms_cheapest(choice: Choice, banned: int) -> int | None:
     """The cheapest victims that free `need` rooms without anybody of `banned`; None when that cannot be."""
     rooms = [allowed for options in choice.rooms if (allowed := [mask for mask in options if not mask & banned])]
+    if choice.need == 1:  # one room is enough: no sums
+        return min((mask for options in rooms for mask in options), key=_keyed(choice), default=None)
     best: dict[int, tuple[Price, int]] = {0: ((0, 0, 0), 0)}
     for group in _groups(rooms):
         steps = _group_steps(choice, group)
@@ -134,19 +136,31 @@ def _rooms_cheapest(choice: Choice, banned: int) -> int | None:
     return found[1] if found is not None else None
 
 
+def _keyed(choice: Choice) -> Callable[[int], tuple[Price, int]]:
+    return lambda mask: (choice.price(mask), mask)
+
+
 def _groups(rooms: Sequence[Sequence[int]]) -> list[list[Sequence[int]]]:
     """Rooms that share a victim, directly or through others, together."""
-    groups: list[tuple[int, list[Sequence[int]]]] = []
-    for options in rooms:
-        union, members = _union(options), [options]
-        apart: list[tuple[int, list[Sequence[int]]]] = []
-        for other, theirs in groups:
-            if other & union:
-                union, members = union | other, theirs + members
-            else:
-                apart.append((other, theirs))
-        groups = [*apart, (union, members)]
-    return [members for _, members in groups]
+    members: dict[int, list[int]] = {}
+    group_of: dict[int, int] = {}
+    for index, options in enumerate(rooms):
+        bits = bits_of(_union(options))
+        joined = {group_of[bit] for bit in bits if bit in group_of}
+        largest = max(joined, key=lambda group: (len(members[group]), group), default=index)
+        mine = members.setdefault(largest, [])
+        mine.append(index)
+        for other in joined - {largest}:
+            moved = members.pop(other)
+            mine.extend(moved)
+            for room in moved:
+                for bit in bits_of(_union(rooms[room])):
+                    group_of[bit] = largest
+        for bit in bits:
+            group_of[bit] = largest
+    return [
+        [rooms[room] for room in sorted(members[group])] for group in sorted(members, key=lambda g: min(members[g]))
+    ]
 
 
 def _group_steps(choice: Choice, group: Sequence[Sequence[int]]) -> list[tuple[int, int]]:

@@ -74,6 +74,7 @@ class Attempt:
         self.ranks: list[Rank] = []
         self.nodes: list[_Node] = []
         self._enough: dict[int, bool] = {}
+        self._prices: dict[int, Price] = {}
         self._ready = 0
         """Rooms that fit without any victim; ``_choices`` are the options of the others."""
         self._choices: list[list[int]] = []
@@ -163,7 +164,7 @@ class Attempt:
         self.tasks = [task for _, _, task in kept]
         self.ranks = [rank for _, rank, _ in kept]
         index = {task.id: number for number, task in enumerate(self.tasks)}
-        self._enough = {}
+        self._enough, self._prices = {}, {}
         self.nodes = [
             _Node(view, [(index[task.id], seat, task.job) for task, seat in here if task.id in index], [])
             for view, here in rooms
@@ -186,6 +187,8 @@ class Attempt:
             return view_fits(view_with(node.view, freed), self.ask)
 
         bits = [1 << number for number, _, _ in node.seated]
+        if len(bits) == 1:
+            return bits
         if len(bits) <= EXACT - 4:
             return minimal_sets(bits, enough)
         groups: dict[int, int] = {}
@@ -263,12 +266,16 @@ class Attempt:
         return min((self._eviction(mask, cost) for cost, mask in costs if cost == least), key=lambda found: found.key)
 
     def _price(self, mask: int) -> Price:
-        members = [bit.bit_length() - 1 for bit in bits_of(mask)]
-        return (
-            max((Rank.OPPORTUNISTIC - self.ranks[number] for number in members), default=0),
-            sum(self.tasks[number].lost for number in members),
-            sum(self.tasks[number].milli for number in members),
-        )
+        known = self._prices.get(mask)
+        if known is None:
+            rank = lost = milli = 0
+            for bit in bits_of(mask):
+                number = bit.bit_length() - 1
+                task = self.tasks[number]
+                rank = max(rank, Rank.OPPORTUNISTIC - self.ranks[number])
+                lost, milli = lost + task.lost, milli + task.milli
+            known = self._prices[mask] = (rank, lost, milli)
+        return known
 
     def _own(self, mask: int) -> frozenset[str]:
         return frozenset(
