@@ -21,7 +21,7 @@ from millpond.scheduling.quota import Queue
 from millpond.scheduling.reasons import behind_reason, blocked_reasons, overtaken_reason, preempting_reason
 from millpond.scheduling.snapshot import Job, RunState, Seat, Snapshot
 from millpond.scheduling.state import State
-from millpond.scheduling.tasks import Kind, Task, claim_key
+from millpond.scheduling.tasks import Kind, Task, claim_key, seats_milli
 
 PROD_GRACE = 20
 """Longest grace of a victim of a prod claim, seconds (§4)."""
@@ -142,8 +142,11 @@ class Pass:
                 self.waiting.pop(victim.id, None)
                 self.dropped.add(victim.id)
             self.order.back(victim.job)
-        if any(victim.kind is Kind.DRAINING for victim in found.victims) or not self._free_now(job, found.seats):
-            self._hold(job, found)
+        chosen = {victim.id for victim in found.victims if victim.kind is Kind.DRAINING}
+        if any(state.usage.cap_lacks(leaf, seats_milli(found.seats), state.dims_at(found.seats))):
+            chosen.update(name for victim in found.victims for name in victim.victims)
+        if chosen or not self._free_now(job, found.seats):
+            self._hold(job, found, chosen)
         else:
             self._seat(job, found.seats, found.rank)
 
@@ -166,10 +169,10 @@ class Pass:
                 return False
         return True
 
-    def _hold(self, job: Job, found: Eviction) -> None:
+    def _hold(self, job: Job, found: Eviction, chosen: set[str]) -> None:
+        """Keep the seats while those `chosen` leave, and whoever else leaves these cards."""
         state = self.state
         rooms = {seat.node: self._wanted(job, seat) for seat in found.seats}
-        chosen = {victim.id for victim in found.victims if victim.kind is Kind.DRAINING}
         leavers = [
             task
             for task in state.tasks.values()

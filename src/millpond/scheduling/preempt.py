@@ -7,7 +7,7 @@ own leaf's victims taken out; so a set counts only if it holds when its members 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from millpond.scheduling.approach import Choice, Price, approach, card_options
 from millpond.scheduling.decisions import Rank
@@ -20,6 +20,9 @@ from millpond.scheduling.snapshot import Job, RunState, Seat
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task, behind
 from millpond.scheduling.usage import CapLack
+
+_LISTED = 12
+"""Up to so many candidates on a node all sets that make room there are listed."""
 
 _NOBODY: frozenset[str] = frozenset()
 
@@ -56,7 +59,16 @@ class _Node:
 
     view: View
     seated: list[tuple[int, Seat, Job]]
-    options: list[int]
+    known: dict[int, bool] = field(default_factory=dict)
+
+    def fits(self, mask: int, ask: Ask) -> bool:
+        """Whether the candidates of `mask` make room here."""
+        mine = mask & sum(1 << number for number, _, _ in self.seated)
+        found = self.known.get(mine)
+        if found is None:
+            freed = ((seat, job) for number, seat, job in self.seated if mine >> number & 1)
+            found = self.known[mine] = view_fits(view_with(self.view, freed), ask)
+        return found
 
 
 class Attempt:
@@ -78,6 +90,8 @@ class Attempt:
         self._ready = 0
         """Rooms that fit without any victim; ``_choices`` are the options of the others."""
         self._choices: list[list[int]] = []
+        self._crowded: list[_Node] = []
+        """Rooms with too many sets to list, which are asked each time."""
 
     def find(self) -> Eviction | None:
         candidates = self._candidates()
@@ -166,30 +180,28 @@ class Attempt:
         index = {task.id: number for number, task in enumerate(self.tasks)}
         self._enough, self._prices = {}, {}
         self.nodes = [
-            _Node(view, [(index[task.id], seat, task.job) for task, seat in here if task.id in index], [])
+            _Node(view, [(index[task.id], seat, task.job) for task, seat in here if task.id in index])
             for view, here in rooms
         ]
-        self._ready = 0
-        self._choices = []
+        self._ready, self._choices, self._crowded = 0, [], []
         for node in self.nodes:
             if view_fits(node.view, self.ask):
-                node.options = [0]
                 self._ready += 1
+            elif len(self.tasks) <= EXACT and len(node.seated) > _LISTED:
+                self._crowded.append(node)
             else:
-                node.options = self._options(node)
-                self._choices.append(node.options)
+                self._choices.append(self._options(node))
 
     def _options(self, node: _Node) -> list[int]:
         """The smallest sets of candidates that make room on one node."""
 
         def enough(mask: int) -> bool:
-            freed = ((seat, job) for number, seat, job in node.seated if mask >> number & 1)
-            return view_fits(view_with(node.view, freed), self.ask)
+            return node.fits(mask, self.ask)
 
         bits = [1 << number for number, _, _ in node.seated]
         if len(bits) == 1:
             return bits
-        if len(bits) <= EXACT - 4:
+        if len(bits) <= _LISTED:
             return minimal_sets(bits, enough)
         groups: dict[int, int] = {}
         for number, seat, _ in node.seated:
@@ -212,8 +224,13 @@ class Attempt:
         return True
 
     def _freed(self, task: Task, lack: CapLack) -> int:
-        """Usage that ends with a task; the victims of a hold count again when it ends."""
-        back = [self.state.tasks[name] for name in task.victims if name in self.state.tasks]
+        """Usage that ends with a task.
+
+        The victims of a hold count again when it ends, but for those who are sure to leave: the new hold takes them
+        over where a cap asks for it.
+        """
+        names = (name for name in task.victims if name in self.state.tasks)
+        back = [other for name in names if (other := self.state.tasks[name]).kind is not Kind.DRAINING]
         return sum(
             other.milli if other is task else -other.milli
             for other in (task, *back)
@@ -222,6 +239,7 @@ class Attempt:
 
     def _rooms_enough(self, mask: int) -> bool:
         ready = self._ready + sum(1 for options in self._choices if any(option & ~mask == 0 for option in options))
+        ready += sum(1 for node in self._crowded if node.fits(mask, self.ask))
         if ready < self.ask.nodes:
             return False
         if not self.ask.require or self.ask.linked:

@@ -72,6 +72,19 @@ def test_a_stronger_claim_takes_a_hold_over() -> None:
     assert codes(result, "p") == ["RESERVED_FOR"]
 
 
+def test_a_hold_is_taken_over_under_the_cap_of_both() -> None:
+    """Its victims go on not to count: the new hold stands in their place."""
+    queues = [queue("t", c=8), queue("t/prod", g=8), queue("t/batch"), queue("t/besteffort")]
+    leaving = draining(running("v", "t/besteffort", "n1"), until=20)
+    jobs = [leaving, job("p", "t/batch", 8), job("q", "t/prod", 8)]
+    for nodes in (1, 2):
+        before = replace(world(*jobs, nodes=pool(nodes)), queues=tuple(queues))
+        result = plan(before)
+        assert [(hold.job, hold.victims) for hold in result.hold] == [("q", ("v",))]
+        assert codes(result, "p")[0] == "TENANT_CAP"
+        assert check(before, result) == ()
+
+
 def test_an_equal_claim_does_not() -> None:
     result = plan(world(VICTIM, CLAIM, job("q", "c/besteffort", 8)))
     assert [hold.job for hold in result.hold] == ["p"]

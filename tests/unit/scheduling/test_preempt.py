@@ -193,6 +193,28 @@ def test_crowded_nodes(gpu: str) -> None:
     assert {name[1] for name in evicted(result)} <= {"0", "1"}
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_sixteen_on_one_card_are_chosen_exactly(seed: int) -> None:
+    chance = random.Random(seed)
+    sizes = [chance.randint(30, 70) for _ in range(chance.randint(13, 16))]
+    shares = [
+        running(f"e{i}", "c/besteffort", "n1", f"0.0{size}", cards=[0], saved=chance.randint(1, 9))
+        for i, size in enumerate(sizes)
+    ]
+    claim = job("p", "a/prod", "0.6")
+    state = State(snapshot(pool(1, 1), [queue("a/prod", g=1), queue("c/besteffort")], [*shares, claim]))
+    found = eviction_find(state, claim, ask_make(claim))
+    assert found is not None
+    need = 600 - (1000 - sum(sizes))
+    least = {0: 0}  # milli-cards freed, up to what is needed -> least lost work
+    for victim in shares:
+        milli, lost = victim.gpu.milli, _cost((victim,))
+        for have, cost in sorted(least.items(), reverse=True):
+            total = min(need, have + milli)
+            least[total] = min(least.get(total, cost + lost), cost + lost)
+    assert sum(task.lost for task in found.victims) == least[need]
+
+
 def test_many_candidates_under_a_cap() -> None:
     mine = [running(f"r{i}", "d/batch", f"n{i}", 1, priority=10, saved=i) for i in range(1, 21)]
     queues = [queue("d/batch", c=20)]
