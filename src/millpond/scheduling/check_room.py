@@ -10,7 +10,7 @@ from millpond.domain.queues import Dequeue, queue_ancestors
 from millpond.domain.reasons import Code
 from millpond.scheduling.check_book import Use
 from millpond.scheduling.check_world import World, load_of
-from millpond.scheduling.decisions import Violation
+from millpond.scheduling.decisions import Violation, Wait
 from millpond.scheduling.snapshot import Job, NodeState
 
 EXCUSES = frozenset({Code.CARD_HOURS_EXHAUSTED, Code.BALANCE_HELD, Code.ENGINE_REFUSED})
@@ -31,11 +31,18 @@ def conservation(world: World) -> Iterator[Violation]:
         codes = {reason.code for reason in wait.reasons}
         if job.blocked_by or job.id in world.holds or job.require or job.gpu.slice or codes & EXCUSES:
             continue
-        if fifo and Code.BEHIND in codes:
+        if fifo and _head_waits(world, wait):
             continue
         if any(_quota_allows(world, job, model, usage) for model in room.models(job)):
             text = f"{job.id} waits although it fits the idle cards and its quotas"
             yield Violation("work-conservation", text, (job.id,))
+
+
+def _head_waits(world: World, wait: Wait) -> bool:
+    """Whether it stands behind a job of its own leaf that does not start either."""
+    named = {name for reason in wait.reasons if reason.code is Code.BEHIND for name in reason.jobs}
+    mine = world.jobs[wait.job].queue
+    return any(name in world.jobs and world.jobs[name].queue == mine for name in named - world.starts.keys())
 
 
 def _quota_allows(world: World, job: Job, model: str, usage: dict[str, dict[str, int]]) -> bool:
