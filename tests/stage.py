@@ -177,6 +177,13 @@ class Stage:
         wait_for(lambda: attempts_of(self.client, self.ids[job.id])[-1]["checkpointed_at"], f"{job.id} to have saved")
 
 
+def lost_work_cap(snapshot: Snapshot) -> int:
+    """The cap on lost work, scaled like the times where the file's own reach it."""
+    longest = max((_unsaved(job, snapshot.now) for job in snapshot.jobs), default=0)
+    cap = snapshot.settings.lost_work_cap
+    return int(cap * LONGEST_S / longest) if longest > cap else cap
+
+
 def _unsaved(job: Job, now: int) -> int:
     moment = job.checkpointed if job.checkpointed is not None else job.started
     return now - (moment if moment is not None else now)

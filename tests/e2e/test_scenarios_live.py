@@ -21,7 +21,7 @@ from millpond.scheduling.plan import plan
 from millpond.scheduling.snapshot import NodeState, Snapshot
 from tests.golden.scenario_files import FOLDER
 from tests.live import Millpond
-from tests.stage import Stage
+from tests.stage import Stage, lost_work_cap
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -45,15 +45,17 @@ class Ponds:
         self.pond: Millpond | None = None
 
     def get(self, name: str) -> Millpond:
-        specs = tuple(node.spec for node in snapshot_of(name).nodes)
-        if self.pond is None or specs != self.key:
+        snapshot = snapshot_of(name)
+        specs = tuple(node.spec for node in snapshot.nodes)
+        cap = lost_work_cap(snapshot)
+        if self.pond is None or (specs, cap) != self.key:
             self.close()
             home = self.folder / name
             home.mkdir(mode=0o755)
             pool = home / "pool.yaml"
             pool.write_text(snapshot_write(Snapshot(0, nodes=tuple(NodeState(spec) for spec in specs))))
-            self.pond = Millpond(home / "state", str(pool), cooldown="0")
-            self.key = specs
+            self.pond = Millpond(home / "state", str(pool), cooldown="0", lost_work_cap=str(cap))
+            self.key = (specs, cap)
             self.pond.up()
         return self.pond
 
