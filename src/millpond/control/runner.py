@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
+from opentelemetry.trace import get_tracer
 
 from millpond.control.apply import ApplyMemory, Untold, apply_run
 from millpond.control.context import Control
@@ -25,6 +26,7 @@ from millpond.domain.errors import MillpondError, Unavailable
 from millpond.engines.base import EngineError
 
 log = structlog.get_logger("millpond.control")
+_tracer = get_tracer("millpond.control")
 
 OBSERVE_WAIT = 1.0
 HOLD_CHECK = 2.0
@@ -161,7 +163,8 @@ class Runner:
         memory = PassMemory()
 
         def work() -> float:
-            result = pass_run(self._control, term.epoch, memory)
+            with _tracer.start_as_current_span("schedule.pass"):
+                result = pass_run(self._control, term.epoch, memory)
             term.fresh.extend(untold for untold in result.untold if untold.attempts)
             if term.fresh:
                 term.apply.set()
@@ -175,7 +178,8 @@ class Runner:
         def work() -> float:
             # What a pass hands over needs no reading; whatever else there is, is found by the next round.
             fresh = term.fresh.popleft() if term.fresh else None
-            result = apply_run(self._control, term.epoch, memory, fresh)
+            with _tracer.start_as_current_span("apply"):
+                result = apply_run(self._control, term.epoch, memory, fresh)
             if result.refused:
                 term.schedule.set()
             return 0.0 if term.fresh else APPLY_AGAIN if result.again else APPLY_REST
