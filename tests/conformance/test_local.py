@@ -285,6 +285,46 @@ def test_exec_shares_the_rank_s_world(site: LocalBench, attempt: str) -> None:
     ended(site, attempt)
 
 
+_STAND_IN = """printf '#!/bin/sh\\necho stand-in ran\\n' > {0} && chmod 755 {0}"""
+
+
+@pytest.mark.parametrize("program", ["setsid", "setpriv", "nsenter"])
+def test_exec_runs_nothing_of_the_job_with_the_engine_s_rights(
+    sandboxed: LocalBench, attempt: str, program: str
+) -> None:
+    work = sandboxed.root / "jobs" / attempt / "work"
+    path = (("PATH", f"{work}:/usr/bin:/bin"),)
+    _start(sandboxed, attempt, _STAND_IN.format(program), "echo a > ready", "sleep 60", env=path)
+    _wait(work / "ready")
+    session = sandboxed.engine.exec(attempt, 0, ("/bin/echo", "as asked"), tty=True)
+    output = b""
+    while data := session.read(10):
+        output += data
+    session.close()
+    assert output.split() == [b"as", b"asked"]
+    sandboxed.engine.stop(attempt, 0)
+    ended(sandboxed, attempt)
+
+
+def test_exec_does_not_follow_the_main_process_to_other_namespaces(sandboxed: LocalBench, attempt: str) -> None:
+    work = sandboxed.root / "jobs" / attempt / "work"
+    places = "/usr/bin/setpriv /usr/bin/id"
+    inside = f"for place in {places}; do mount --bind fake $place || exit 1; done; echo a > ready; exec sleep 60"
+    leave = "unshare --user --map-root-user --mount"
+    script = f"if {leave} true; then exec {leave} sh -c '{inside}'; fi; echo a > ready; sleep 60"
+    _start(sandboxed, attempt, f"{_STAND_IN.format('fake')}; {script}")
+    _wait(work / "ready")
+    session = sandboxed.engine.exec(attempt, 0, ("/usr/bin/id", "-u"))
+    output = b""
+    while data := session.read(10):
+        output += data
+    session.close()
+    assert output.strip().isdigit(), output
+    assert os.geteuid() != 0 or int(output) != 0
+    sandboxed.engine.stop(attempt, 0)
+    ended(sandboxed, attempt)
+
+
 def test_exec_on_a_terminal(site: LocalBench, attempt: str) -> None:
     _start(site, attempt, "sleep 60")
     session = site.engine.exec(

@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from .attempts import EXITED, Attempt, Record
+from .attempts import EXITED, Attempt, Rank, Record
 from .cgroups import NoGroups
 from .core import Core
 from .draining import doom, drain, fault, signal_number, signal_send
 from .index import STOPPED, attempt_valid
 from .lifecycle import attempt_launch
 from .orders import Problem, order_complete, order_start, rank_env
-from .process import now_ms
+from .process import now_ms, parent, pidfd_signal
 from .sandbox import setpriv_arguments
 from .server import Connection, Operation
 from .session import Session, session_fork
@@ -138,7 +138,7 @@ class Operations:
         uid = order["tenant_uid"] if os.geteuid() == 0 else 0
         env = rank_env(core, attempt, rank)
         session = Session(
-            beside=rank.main,
+            beside=_init(rank) if sandboxed else rank.main,
             argv=tuple(argv),
             env={"TERM": "xterm-256color", **env} if request["tty"] else env,
             work_dir=order["work_dir"],
@@ -178,3 +178,13 @@ class Operations:
         del request
         self._core.stopping = True
         answer({})
+
+
+def _init(rank: Rank) -> int:
+    """The sandbox's first process.  Unlike the main process it is bubblewrap's own: the job cannot make it enter other
+    namespaces, in which the programs that we run before giving up our rights would be the job's."""
+    pid = parent(rank.main)
+    # Only a parent read while the main process still lives is certainly this one's.
+    if not pid or not pidfd_signal(rank.main_fd, 0):
+        raise Problem("lost", f"rank {rank.number} is not running")
+    return pid

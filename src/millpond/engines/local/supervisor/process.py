@@ -78,6 +78,12 @@ def start_time(pid: int) -> int:
     return int(fields[19]) if fields else 0
 
 
+def parent(pid: int) -> int:
+    """The parent of a living process; 0: there is no such process, or it is dead."""
+    fields = _stat(pid)
+    return int(fields[1]) if fields and fields[0] not in {b"Z", b"X"} else 0
+
+
 def pidfd_open(pid: int, started: int) -> int | None:
     """A pidfd of the process `pid` that began at `started`; None when that one is gone, even if the pid is reused."""
     try:

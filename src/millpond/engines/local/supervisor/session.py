@@ -22,14 +22,17 @@ from typing import NoReturn
 
 from . import process
 from .child import enter, signals_restore, user_switch
+from .script import SHELL
 
 HEADER = struct.Struct(">cI")
 NS_GET_USERNS = 0xB701
 
+_IN_FOLDER = 'cd "$1" && shift && unset OLDPWD && exec "$@"'
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """``beside``: main process of the rank.  ``setpriv`` holds the words that drop to the tenant's user inside a
+    """``beside``: main process of the rank, or the first process of its sandbox.  ``setpriv`` holds the words that drop to the tenant's user inside a
     sandbox; empty when the rank is not sandboxed."""
 
     beside: int
@@ -235,9 +238,11 @@ def _words(session: Session) -> list[str]:
     """The command, entered into the sandbox's namespaces where there is one."""
     if not session.sandboxed:
         return list(session.argv)
-    tail = [*(("setsid", "--ctty") if session.tty else ()), *session.setpriv, *session.argv]
-    nsenter = shutil.which("nsenter") or "/usr/bin/nsenter"
-    enter_all = ["--target", str(session.beside), "--mount", "--pid", "--ipc", "--root", "--wd"]
+    # What runs before setpriv has our rights and the job's environment: nothing of it may be looked up in PATH.
+    setsid, nsenter = (shutil.which(name) or f"/usr/bin/{name}" for name in ("setsid", "nsenter"))
+    command = [SHELL, "-c", _IN_FOLDER, "millpond", session.work_dir, *session.argv]
+    tail = [*((setsid, "--ctty") if session.tty else ()), *session.setpriv, *command]
+    enter_all = ["--target", str(session.beside), "--mount", "--pid", "--ipc", "--root"]
     if os.geteuid() == 0:
         return [nsenter, *enter_all, "--", *tail]
     owner, own = _user_namespaces(session.beside)
