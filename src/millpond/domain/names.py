@@ -17,7 +17,9 @@ _USER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.@-]{0,126}[A-Za-z0-9])?\Z")
 _ID = re.compile(r"[a-z][0-9a-v]{26}\Z")
 
 RESERVED_ENV_PREFIXES = ("MILLPOND_", "LD_", "BASH_FUNC_")
-"""Set by the platform, or able to run code in helpers before the job's own process starts."""
+RESERVED_ENV = frozenset({"GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH"})
+"""Set by the platform, or read by the C library of the programs that set a job up with the engine's own rights: what
+glibc takes from programs that change their user (ld.so(8)) must not reach those either."""
 
 
 def label_parse(text: str, what: str) -> str:
@@ -44,10 +46,11 @@ def env_name_parse(text: str) -> str:
             f"{text[:80]!r} is not a valid environment variable name",
             hint="use letters, digits and _, not beginning with a digit",
         )
-    if text.startswith(RESERVED_ENV_PREFIXES):
-        raise InvalidInput(
-            f"{text!r} is reserved", hint="names that begin with MILLPOND_ or LD_ are set by the platform"
-        )
+    if text.startswith(RESERVED_ENV_PREFIXES) or text in RESERVED_ENV:
+        hint = "names that begin with MILLPOND_ or LD_ are set by the platform"
+        if text in RESERVED_ENV:
+            hint = "it steers the C library of the programs that set the job up; set it in the commands: export ..."
+        raise InvalidInput(f"{text!r} is reserved", hint=hint)
     return text
 
 

@@ -42,7 +42,7 @@ def test_users() -> None:
 
 def test_env_names() -> None:
     assert env_name_parse("HF_TOKEN") == "HF_TOKEN"
-    for text in ("1A", "A-B", "", "MILLPOND_X", "LD_PRELOAD", "A=B", "A\0"):
+    for text in ("1A", "A-B", "", "MILLPOND_X", "LD_PRELOAD", "GCONV_PATH", "LOCPATH", "A=B", "A\0"):
         with pytest.raises(InvalidInput):
             env_name_parse(text)
 
