@@ -78,7 +78,7 @@ def _serve(settings: Settings, replace_pool: bool, stack: ExitStack) -> None:
     pool_write(settings, pool)
     registry = CollectorRegistry()
     runner = Runner(control_make(settings, storage.database, engine, registry), Leader(storage.database))
-    parts: Mapping[str, PartCheck] = {"control": runner.state, "engine": part_check(engine.capabilities)}
+    parts: Mapping[str, PartCheck] = {"control": runner.state, "engine": part_check(engine.epoch)}
     services = Services(storage.database, engine, clock, secrets.token_bytes, parts)
     app = app_make(services, body_limit=settings.body_limit, registry=registry)
     guard = Guard(guard_parts(settings, storage.embedded))

@@ -54,12 +54,13 @@ class ApplyMemory:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How the engine answered: the state it took, or why it never will, or neither (try again)."""
+    """How the engine answered: the state it took (with this deadline), or why it never will, or neither (try again)."""
 
     attempt: str
     job: str
     state: AttemptState | None = None
     refused: str = ""
+    deadline: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def apply_run(control: Control, epoch: int, memory: ApplyMemory, fresh: Untold |
     told, again, refused = 0, 0, 0
     for begin in range(0, len(untold.attempts), BATCH):
         answers = [
-            _attempt_tell(control, attempt, untold, memory) for attempt in untold.attempts[begin : begin + BATCH]
+            _attempt_tell(control, epoch, attempt, untold, memory) for attempt in untold.attempts[begin : begin + BATCH]
         ]
         settled = [answer for answer in answers if answer.state is not None or answer.refused]
         again += len(answers) - len(settled)
@@ -103,11 +104,11 @@ def _uids_load(tx: Tx) -> dict[str, int]:
     return {tenant.name: tenant.uid for tenant in tenant_list(tx, SYSTEM)}
 
 
-def _attempt_tell(control: Control, attempt: AttemptRecord, untold: Untold, memory: ApplyMemory) -> Told:
+def _attempt_tell(control: Control, epoch: int, attempt: AttemptRecord, untold: Untold, memory: ApplyMemory) -> Told:
     job = untold.jobs[attempt.job]
     verb = attempt.state.value
     try:
-        state = _engine_call(control, job, attempt, untold.specs, memory)
+        state = _engine_call(control, epoch, job, attempt, untold.specs, memory)
     except Refused as error:
         control.metrics.orders.labels(verb, "refused").inc()
         log.warning("order refused", attempt=attempt.id, error=str(error))
@@ -117,11 +118,16 @@ def _attempt_tell(control: Control, attempt: AttemptRecord, untold: Untold, memo
         log.info("order put off", attempt=attempt.id, error=str(error))
         return Told(attempt.id, job.id)
     control.metrics.orders.labels(verb, "ok").inc()
-    return Told(attempt.id, job.id, state)
+    return Told(attempt.id, job.id, state, deadline=attempt.deadline_at)
 
 
 def _engine_call(
-    control: Control, job: JobRecord, attempt: AttemptRecord, specs: Mapping[str, NodeSpec], memory: ApplyMemory
+    control: Control,
+    epoch: int,
+    job: JobRecord,
+    attempt: AttemptRecord,
+    specs: Mapping[str, NodeSpec],
+    memory: ApplyMemory,
 ) -> AttemptState:
     if attempt.state in (AttemptState.PLANNED, AttemptState.STARTING):
         places = job_places(control.policy.jobs_dir, job.id)
@@ -131,6 +137,7 @@ def _engine_call(
             jobs_dir=control.policy.jobs_dir,
             specs=specs,
             tenant_uid=memory.uids[job.tenant],
+            epoch=epoch,
             isolated=control.policy.isolated,
             resume=attempt.number > 1 and _has_content(places.checkpoint),
         )
@@ -169,7 +176,7 @@ def _told_store(tx: Tx, control: Control, answers: Sequence[Told], epoch: int, n
     for answer in answers:
         before = attempts[answer.attempt]
         if answer.state is not None:
-            after = attempt_told(before, answer.state)
+            after = attempt_told(before, answer.state, answer.deadline)
         else:
             moved = _refusal(jobs[answer.job], before, answer.refused, control.policy.lost_work_cap, now)
             after = moved.attempt

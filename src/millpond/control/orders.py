@@ -34,11 +34,13 @@ def order_make(
     jobs_dir: Path,
     specs: Mapping[str, NodeSpec],
     tenant_uid: int,
+    epoch: int,
     isolated: bool,
     resume: bool,
 ) -> StartOrder:
     """Everything that the engine needs to run `attempt`.
 
+    `epoch` is of the leader that gives the order now: an attempt may be planned by one and ordered by the next.
     `specs` are the nodes by name; `resume` says that an earlier attempt left something in the checkpoint directory.
     """
     spec = job.spec
@@ -48,7 +50,7 @@ def order_make(
     nodes = [specs[seat.node] for seat in attempt.seats if seat.node in specs]
     return StartOrder(
         attempt=attempt.id,
-        epoch=attempt.epoch,
+        epoch=epoch,
         tenant=job.tenant,
         tenant_uid=tenant_uid,
         commands=spec.commands,

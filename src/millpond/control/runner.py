@@ -93,7 +93,7 @@ class Runner:
             try:
                 epoch = self._leader.acquire(5.0)
                 if epoch is not None:
-                    self._term_run(epoch)
+                    self._term_run(self._leader.exceed(self._control.engine.epoch()))
                 pause = PAUSE_FIRST
             except MillpondError as error:
                 log.warning("cannot lead yet", error=str(error))
@@ -182,7 +182,9 @@ class Runner:
                 result = apply_run(self._control, term.epoch, memory, fresh)
             if result.refused:
                 term.schedule.set()
-            return 0.0 if term.fresh else APPLY_AGAIN if result.again else APPLY_REST
+            if term.fresh or (fresh is not None and not result.again):
+                return 0.0
+            return APPLY_AGAIN if result.again else APPLY_REST
 
         self._loop(term, "apply", term.apply, work)
 

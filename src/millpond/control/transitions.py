@@ -103,14 +103,16 @@ def attempt_begin(
     return Moved(after, attempt, (event_make("attempt.planned", now, after, attempt, data),))
 
 
-def attempt_told(attempt: AttemptRecord, told: AttemptState) -> AttemptRecord:
-    """The engine has taken the order `told` (STARTING, DRAINING or ENDED) for this attempt."""
+def attempt_told(attempt: AttemptRecord, told: AttemptState, deadline: datetime | None = None) -> AttemptRecord:
+    """The engine has taken the order `told` (STARTING, DRAINING by `deadline`, or ENDED) for this attempt."""
     if attempt.state is AttemptState.ENDED and told is not AttemptState.ENDED:
         return attempt
     if told is AttemptState.STARTING and attempt.state is AttemptState.PLANNED:
         attempt = replace(attempt, state=attempt_step(attempt.state, AttemptState.STARTING))
     if told is AttemptState.STARTING and attempt.applied not in UNTOLD:
         return attempt
+    if told is AttemptState.DRAINING and attempt.deadline_at != deadline:
+        return attempt  # hastened while the engine was told: it must hear of the earlier deadline, too
     return replace(attempt, applied=told)
 
 

@@ -65,6 +65,30 @@ class Leader:
         self._connection, self.epoch = connection, int(row[0])
         return self.epoch
 
+    def exceed(self, seen: int) -> int:
+        """Raise our epoch above `seen`, the highest that the engine has heard of, and return it.
+
+        A database restored from a backup has forgotten epochs that the engine remembers; without this step the engine
+        would refuse every order.  Raises `Unavailable` when leadership is lost.
+        """
+        if seen <= self.epoch:
+            return self.epoch
+        connection = self._connection
+        try:
+            row = (
+                connection.execute(
+                    "UPDATE leader SET epoch = %s WHERE id = 1 AND epoch = %s RETURNING epoch", (seen + 1, self.epoch)
+                ).fetchone()
+                if connection is not None
+                else None
+            )
+        except psycopg.Error as error:
+            raise Unavailable("the database does not answer (leadership)", code="DATABASE") from error
+        if row is None:
+            raise Unavailable("leadership was lost before the term began", code="DATABASE")
+        self.epoch = int(row[0])
+        return self.epoch
+
     def holds(self) -> bool:
         """Whether the lock's connection still answers: a broken one means that the lock is gone."""
         connection = self._connection

@@ -196,6 +196,9 @@ class Engine(Protocol):
 
     def capabilities(self) -> Capabilities: ...
 
+    def epoch(self) -> int:
+        """The newest epoch that an order was taken of; 0 = none yet.  Asked anew each time."""
+
     def inventory(self) -> Inventory:
         """Nodes and cards as they are now."""
 

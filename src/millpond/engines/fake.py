@@ -127,6 +127,10 @@ class FakeEngine:
             notes=("nothing runs: an engine in memory",),
         )
 
+    def epoch(self) -> int:
+        with self._changed:
+            return self._epoch
+
     def inventory(self) -> Inventory:
         return Inventory(self._nodes)
 

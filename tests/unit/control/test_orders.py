@@ -20,6 +20,7 @@ def order(number: int = 1, resume: bool = False, **changes: object) -> StartOrde
         jobs_dir=Path("/state/jobs"),
         specs=nodes,
         tenant_uid=210_001,
+        epoch=9,
         isolated=True,
         resume=resume,
     )
@@ -54,3 +55,7 @@ def test_a_service_is_ready_when_it_answers() -> None:
     made = order(type=JobType.SERVICE, service=ServicePolicy(port=8000, ready_path="/healthz", ready_timeout=9))
     assert (made.service, made.ready_path, made.ready_timeout) == (True, "/healthz", 9)
     assert (order().service, order().ready_path) == (False, "")
+
+
+def test_an_order_is_fenced_by_who_gives_it() -> None:
+    assert (attempt().epoch, order().epoch) == (7, 9)

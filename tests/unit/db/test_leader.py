@@ -7,6 +7,7 @@ import pytest
 
 from millpond.db.leader import Fenced, Leader, fence
 from millpond.db.session import Database, Tx, url_for_libpq
+from millpond.domain.errors import Unavailable
 
 
 def test_one_leads_and_epochs_rise(database: Database) -> None:
@@ -60,3 +61,17 @@ def test_a_new_leader_waits_for_a_fenced_write_under_way(database: Database) -> 
     heir.release()
     assert order == ["write", "new leader"]
     assert heir.epoch == epoch + 1
+
+
+def test_a_leader_exceeds_what_the_engine_has_seen(database: Database) -> None:
+    leader, heir = Leader(database), Leader(database)
+    first = leader.acquire(1)
+    assert first is not None
+    assert leader.exceed(first - 1) == first
+    assert leader.exceed(first + 40) == first + 41 == leader.epoch
+    database.run("fence", lambda tx: fence(tx, first + 41))
+    leader.release()
+    assert heir.acquire(1) == first + 42
+    with pytest.raises(Unavailable):
+        leader.exceed(first + 100)
+    heir.release()

@@ -68,6 +68,9 @@ class LocalEngine:
             notes=(*hello["notes"], *simulated),
         )
 
+    def epoch(self) -> int:
+        return int(self._caller.call("hello")["epoch"])
+
     def inventory(self) -> Inventory:
         """Simulated nodes as given; else this machine, its cards asked for anew each time."""
         if self._nodes:
