@@ -16,7 +16,7 @@ from millpond.db.stores.attempts import attempts_live
 from millpond.db.stores.events import events_append
 from millpond.db.stores.jobs import jobs_get
 from millpond.domain.errors import Unavailable
-from millpond.domain.jobs import AttemptState, EndReason
+from millpond.domain.jobs import EndReason
 
 MARGIN_S = 20.0
 """After the last deadline the engine must have killed everything within this time."""
@@ -41,7 +41,7 @@ def everybody_leave(control: Control, epoch: int, grace: timedelta) -> int:
 
 def _all_drain(tx: Tx, epoch: int, grace: timedelta, now: datetime) -> int:
     fence(tx, epoch)
-    live = [attempt for attempt in attempts_live(tx, SYSTEM) if attempt.state is not AttemptState.DRAINING]
+    live = attempts_live(tx, SYSTEM)  # with those that leave already: their deadline may be farther than `grace`
     jobs = jobs_get(tx, SYSTEM, sorted({attempt.job for attempt in live}))
     steps = [
         Drain(

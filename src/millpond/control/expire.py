@@ -37,17 +37,17 @@ def expire_decide(world: World, ended: Mapping[str, JobRecord], now: datetime) -
 
 def moment_next(world: World, now: datetime) -> datetime | None:
     """When something next falls due by itself, if anything does: later than `now`, or `now` if it is overdue."""
-    return min((max(moment, now) for moment in _moments(world)), default=None)
+    return min((max(moment, now) for moment in _moments(world, now)), default=None)
 
 
-def _moments(world: World) -> Iterator[datetime]:
+def _moments(world: World, now: datetime) -> Iterator[datetime]:
     jobs = {job.id: job for job in world.jobs}
     for job in world.jobs:
         if job.state is JobState.QUEUED:
             if job.queued_as is QueuedAs.BACKOFF and job.not_before is not None:
                 yield job.not_before
-            if job.spec.start_at is not None and not job.held:
-                yield max(job.spec.start_at, job.submitted_at)
+            if job.spec.start_at is not None and job.spec.start_at > now and not job.held:
+                yield job.spec.start_at
     for attempt in world.attempts:
         limit = jobs[attempt.job].spec.max_duration if attempt.job in jobs else None
         if attempt.state is AttemptState.RUNNING and limit is not None and attempt.started_at is not None:

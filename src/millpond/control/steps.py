@@ -82,7 +82,11 @@ class Stored:
 
 def steps_store(tx: Tx, steps: Sequence[Step], epoch: int, now: datetime) -> Stored:
     """Lock, verify, move and save in a handful of statements.  Raises `Stale` if any step no longer fits."""
-    jobs = dict(jobs_lock(tx, SYSTEM, sorted({step.job for step in steps})))
+    claimants = {step.claimant for step in steps if isinstance(step, Drain) and step.claimant}
+    jobs = dict(jobs_lock(tx, SYSTEM, sorted({step.job for step in steps} | claimants)))
+    for name in sorted(claimants):
+        if name not in jobs or not _waits(jobs[name]):
+            raise Stale(f"job {name} no longer claims anything")
     wanted = sorted({step.attempt for step in steps if isinstance(step, Drain)})
     attempts = dict(attempts_lock(tx, SYSTEM, wanted)) if wanted else {}
     done = steps_apply(steps, jobs, attempts, epoch, now)
@@ -133,9 +137,12 @@ def steps_apply(
     return Applied(jobs, attempts, tuple(new), tuple(events))
 
 
+def _waits(job: JobRecord) -> bool:
+    return job.state is JobState.QUEUED and not (job.held or job.cancel or job.blocked)
+
+
 def _begin(step: Begin, job: JobRecord, epoch: int, now: datetime) -> Moved:
-    ready = job.state is JobState.QUEUED and not (job.held or job.cancel or job.blocked)
-    if not ready or job.attempts + 1 != step.number:
+    if not _waits(job) or job.attempts + 1 != step.number:
         raise Stale(f"job {job.id} no longer waits to be started")
     return attempt_begin(job, step.seats, step.milli, step.rank, epoch, now)
 

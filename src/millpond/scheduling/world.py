@@ -1,7 +1,7 @@
 """Records of the database as a snapshot for the planner: a pure conversion, in whole Unix seconds.
 
 Moments are rounded down, so that a backoff or start time that falls inside the present second is over, and deadlines
-up, so that nobody is called overdue too early.
+up, so that nobody is called overdue too early.  What has happened is never later than `now`, whatever the clock did.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def job_make(record: JobRecord, now: int) -> Job:
         memory=spec.resources.memory,
         priority=spec.priority,
         preemptible=spec.may_be_preempted,
-        submitted=_floor(record.submitted_at),
+        submitted=min(_floor(record.submitted_at), now),
         max_duration=spec.max_duration,
         grace=spec.checkpoint.grace,
         saves_on_signal=record.saves_on_signal,
@@ -77,8 +77,8 @@ def _job(record: JobRecord, attempt: AttemptRecord | None, now: int) -> Job | No
         waiting,
         state=RunState.DRAINING if attempt.state is AttemptState.DRAINING else RunState.RUNNING,
         seats=_seats(attempt.seats),
-        started=_floor(attempt.planned_at),
-        checkpointed=_floor(attempt.checkpointed_at) if attempt.checkpointed_at is not None else None,
+        started=min(_floor(attempt.planned_at), now),
+        checkpointed=min(_floor(attempt.checkpointed_at), now) if attempt.checkpointed_at is not None else None,
         until=_ceil(attempt.deadline_at) if attempt.deadline_at is not None else None,
         blocked_by=(),
     )
