@@ -67,6 +67,20 @@ def test_hanging_up_kills_the_command(served: House, desk: DeskEngine) -> None:
     assert desk.sessions[0].closed.wait(10)
 
 
+def test_a_revoked_token_ends_the_command(served: House, desk: DeskEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millpond.api.routers.execs.LOOK_S", 0.1)
+    job = served.submit("ann", "train")["id"]
+    served.run(job, seats_of("n1", 0))
+    token = served.ask("ann", "GET", "/v1/tokens").json()["items"][0]["id"]
+    with _exec(served, "ann", job) as socket:
+        socket.send(json.dumps({"argv": ["bash"]}))
+        socket.recv()
+        served.ask("root", "DELETE", f"/v1/tokens/{token}")
+        problem = json.loads(socket.recv(timeout=10))
+        assert (problem["status"], problem["code"]) == (401, "UNAUTHENTICATED")
+    assert desk.sessions[0].closed.wait(10)
+
+
 def test_a_first_message_that_is_no_command(served: House, subtests: pytest.Subtests) -> None:
     job = served.submit("ann", "train")["id"]
     served.run(job, seats_of("n1", 0))

@@ -184,6 +184,45 @@ def test_a_revoked_token_ends_its_streams(served: House, monkeypatch: pytest.Mon
         assert list(events) == []
 
 
+def test_a_revoked_token_ends_a_log_that_never_pauses(
+    served: House, desk: DeskEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("millpond.api.following.HEARTBEAT_S", 0.3)
+    job = served.submit("ann", "train")["id"]
+    attempt = served.run(job, seats_of("n1", 0))
+    token = served.ask("ann", "GET", "/v1/tokens").json()["items"][0]["id"]
+    desk.say(attempt, b"line\n")
+    with _stream(served, "ann", f"/v1/jobs/{job}/logs/stream") as events:
+        _named(events, "log")
+        served.ask("root", "DELETE", f"/v1/tokens/{token}")
+        end = time.monotonic() + 10
+        for event in events:
+            desk.say(attempt, b"line\n")
+            assert time.monotonic() < end
+            if event.name == "error":
+                assert event.data["code"] == "UNAUTHENTICATED"
+                return
+    raise AssertionError("the stream ended without a word")
+
+
+def test_a_silent_stream_beats_only_so_often(served: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millpond.api.following.HEARTBEAT_S", 0.3)
+    with _stream(served, "ann", "/v1/stream") as events:
+        begun = time.monotonic()
+        for _ in range(4):
+            next(events)
+        assert time.monotonic() - begun >= 0.6
+
+
+def test_a_place_that_no_log_can_have_begins_anew(served: House, desk: DeskEngine) -> None:
+    job = served.submit("ann", "train")["id"]
+    attempt = served.run(job, seats_of("n1", 0))
+    desk.say(attempt, b"line\n")
+    for place in ("1:0=99999999999999999999", "1:0=-5", "1:0", "1:0=1=2", "x"):
+        with _stream(served, "ann", f"/v1/jobs/{job}/logs/stream", place) as events:
+            assert _named(events, "log").data["text"] == "line\n"
+
+
 def test_streams_end_when_the_server_is_asked_to_stop(database: Database, desk: DeskEngine) -> None:
     with ExitStack() as patient:
         with ExitStack() as stack:

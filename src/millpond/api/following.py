@@ -1,6 +1,7 @@
 """What the event streams send: async generators of SSE chunks.
 
-Every stream looks again at who asks with each heartbeat, so that a revoked token or a lost role ends it.
+Every stream looks again at who asks as often as a silent one would send a heartbeat, so that a revoked token or a lost
+role ends it, however much there is to send.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ async def job_chunks(caller: Caller, ref: JobRef, job: str) -> AsyncIterator[byt
     beat = _Beat()
     with hub.subscribe(lambda view: view.job.id == job) as subscription:
         while not hub.closing:
+            if beat.look():
+                caller = await hub.read(caller.again)
             subscription.take()
             view = await hub.read(job_view, state.services, caller.actor, ref)
             change = await hub.read(_change, caller, view)
@@ -78,7 +81,6 @@ async def job_chunks(caller: Caller, ref: JobRef, job: str) -> AsyncIterator[byt
             waiting = view.job.state is JobState.QUEUED
             while not await subscription.wait(WAITING_LOOK_S if waiting else beat.left()):
                 if beat.due():
-                    caller = await hub.read(caller.again)
                     yield HEARTBEAT
                     break
                 if waiting and subscription.others:
@@ -93,10 +95,12 @@ async def pool_chunks(caller: Caller) -> AsyncIterator[bytes]:
     with hub.subscribe(lambda view: sight.sees(view.job.tenant)) as subscription:
         yield HEARTBEAT
         while not hub.closing:
-            if not await subscription.wait(beat.left()):
+            if beat.look():
                 caller = await hub.read(caller.again)
                 sight = sight_of(caller.actor)
-                yield HEARTBEAT
+            if not await subscription.wait(beat.left()):
+                if beat.due():
+                    yield HEARTBEAT
                 continue
             views, missed = subscription.take()
             if missed:
@@ -143,6 +147,8 @@ async def log_chunks(
     with hub.subscribe(lambda view: view.job.id == job) as subscription:
         target: LogTarget | None = None
         while not hub.closing:
+            if beat.look():
+                caller, target = await hub.read(caller.again), None
             changes, missed = subscription.take()
             if target is None or changes or missed:
                 target = await hub.read(_target, caller, ref, wish, place)
@@ -170,7 +176,6 @@ async def log_chunks(
             wish = replace(wish, tail=False)
             pause = beat.left() if quiet else min(idle, beat.left())
             if not await subscription.wait(pause) and beat.due():
-                caller, target = await hub.read(caller.again), None
                 yield HEARTBEAT
             idle = min(idle * 2, IDLE_LAST_S)
 
@@ -226,10 +231,18 @@ class _Beat:
     def __init__(self, now: Callable[[], float] | None = None) -> None:
         self._now = now or asyncio.get_running_loop().time
         self._next = 0.0
+        self._looked = self._now()
         self.reset()
 
     def reset(self) -> None:
         self._next = self._now() + HEARTBEAT_S
+
+    def look(self) -> bool:
+        """Whether it is time to look again at who asks; sending does not put it off."""
+        if self._now() < self._looked + HEARTBEAT_S:
+            return False
+        self._looked = self._now()
+        return True
 
     def left(self) -> float:
         return max(0.0, self._next - self._now())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Self, TypeVar, TypeVarTuple, Unpack
@@ -29,6 +30,7 @@ BACKLOG = 10_000
 STREAMS_MAX = 5_000
 READERS = 8
 """Threads that read for streams, so that they cannot starve the request handlers."""
+_PLACE = re.compile(r"[0-9]{1,9}:(?:[0-9]{1,9}=[0-9]{1,15}(?:,|\Z))*\Z")
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -146,6 +148,8 @@ class StreamHub:
 
 def offsets_parse(text: str) -> tuple[int, Mapping[int, int]]:
     """(attempt number, offset by rank) of a log event's id; (0, {}) for anything else."""
+    if not _PLACE.match(text):
+        return 0, {}
     number, _, rest = text.partition(":")
     try:
         pairs = [part.split("=") for part in rest.split(",") if part]

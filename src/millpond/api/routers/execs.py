@@ -20,7 +20,7 @@ from millpond.api.context import ApiState, secret_of, state_of
 from millpond.api.problems import problem_of, problem_response
 from millpond.authz.actors import Actor
 from millpond.domain.amounts import integer_parse
-from millpond.domain.errors import InvalidInput, MillpondError, Unavailable
+from millpond.domain.errors import Conflict, InvalidInput, MillpondError, Unavailable
 from millpond.domain.records import AttemptRecord
 from millpond.engines.base import ExecSession
 from millpond.services.execs import exec_open, exec_target
@@ -32,6 +32,9 @@ router = APIRouter()
 EXECS_MAX = 64
 FIRST_S = 10.0
 READ_S = 0.5
+LOOK_S = 15.0
+"""How often it is looked at again whether who asked still may."""
+
 MESSAGE_MAX = 1 << 20
 
 
@@ -93,23 +96,38 @@ async def _serve(
     session = await to_thread.run_sync(lambda: exec_open(state.services, actor, attempt, rank, argv, tty=tty))
     try:
         await _resize(session, first)
-        await _bridge(socket, session, state.exec_threads)
+        still = asyncio.create_task(_still_permitted(socket, state, attempt, rank))
+        await _bridge(socket, session, state.exec_threads, still)
     finally:
         await to_thread.run_sync(session.close)
 
 
-async def _bridge(socket: WebSocket, session: ExecSession, threads: CapacityLimiter) -> None:
-    """Carry bytes both ways until the command ends or the client hangs up."""
+async def _still_permitted(socket: WebSocket, state: ApiState, attempt: AttemptRecord, rank: int) -> None:
+    """Raises `MillpondError` once the token or the right to run commands is gone; otherwise without end."""
+    secret, ref = secret_of(socket.headers), JobRef(attempt.job)
+
+    def look() -> None:
+        # A job that leaves, or a database that is away for a moment, says nothing about the caller.
+        with suppress(Conflict, Unavailable):
+            exec_target(state.services, actor_authenticate(state.services, secret), ref, rank)
+
+    while True:
+        await asyncio.sleep(LOOK_S)
+        await to_thread.run_sync(look)
+
+
+async def _bridge(socket: WebSocket, session: ExecSession, threads: CapacityLimiter, still: asyncio.Task[None]) -> None:
+    """Carry bytes both ways until the command ends, the client hangs up, or `still` raises."""
     output = asyncio.create_task(_output(socket, session, threads))
     entry = asyncio.create_task(_input(socket, session))
     try:
-        done, _ = await asyncio.wait({output, entry}, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({output, entry, still}, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
     finally:
-        for task in (output, entry):
+        for task in (output, entry, still):
             task.cancel()
-        await asyncio.gather(output, entry, return_exceptions=True)
+        await asyncio.gather(output, entry, still, return_exceptions=True)
 
 
 async def _output(socket: WebSocket, session: ExecSession, threads: CapacityLimiter) -> None:

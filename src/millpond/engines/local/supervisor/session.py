@@ -32,8 +32,8 @@ _IN_FOLDER = 'cd "$1" && shift && unset OLDPWD && exec "$@"'
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """``beside``: main process of the rank, or the first process of its sandbox.  ``setpriv`` holds the words that drop to the tenant's user inside a
-    sandbox; empty when the rank is not sandboxed."""
+    """``beside``: main process of the rank, or the first process of its sandbox.  ``setpriv`` holds the words
+    that drop to the tenant's user inside a sandbox; empty when the rank is not sandboxed."""
 
     beside: int
     argv: tuple[str, ...]
