@@ -255,7 +255,7 @@ def test_people_and_tokens(pond: Millpond, tmp_path: Path) -> None:
     assert call(pond, "tokens", "revoke", token, "--yes", **home).code == OK
     revoked = call(pond, "whoami", **home)
     assert revoked.code == REFUSED
-    assert "try: " in revoked.err
+    assert "millpond login" in revoked.err
     assert call(pond, "logout", **home).code == OK
     assert call(pond, "ps", **home).code == UNREACHABLE
 

@@ -92,7 +92,7 @@ def test_bad_file_is_exit_code_two_with_line_and_key(
 def test_bad_arguments_are_exit_code_two(args: tuple[str, ...]) -> None:
     code, out, err = command_output(*args)
     assert (code, out) == (2, "")
-    assert "try:" in err
+    assert err.endswith(")\n")
 
 
 def test_quota_warnings_go_to_stderr(tmp_path: Path) -> None:

@@ -62,8 +62,8 @@ def exit_code(error: MillpondError) -> Exit:
     return Exit.REFUSED
 
 
-def error_lines(error: MillpondError, texts: Texts) -> list[str]:
-    """What a person reads: one line, and the next thing to try."""
+def error_line(error: MillpondError, texts: Texts) -> str:
+    """What a person reads: one line (so that logs and ``grep`` keep it whole), the next thing to try in brackets."""
     position = error.position if isinstance(error, InvalidInput) else None
     place = position_text(position) if position is not None else ""
     message = f"{place}: {error.message}" if place else error.message
@@ -73,8 +73,7 @@ def error_lines(error: MillpondError, texts: Texts) -> list[str]:
     hint = error.hint
     if not hint and isinstance(error, Unauthenticated):
         hint = "millpond login"
-    lines = [f"millpond: {printable(message)}"]
-    return [*lines, f"  {texts('error.hint')}: {printable(hint)}"] if hint else lines
+    return f"millpond: {printable(message)}" + (f" ({printable(hint)})" if hint else "")
 
 
 def error_json(error: MillpondError) -> dict[str, object]:

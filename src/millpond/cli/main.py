@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 import click
 
-from millpond.cli.errors import Exit, error_json, error_lines, exit_code
+from millpond.cli.errors import Exit, error_json, error_line, exit_code
 from millpond.cli.lazy import LazyGroup, ReaderGone
 from millpond.cli.session import Surroundings
 from millpond.cli.texts import Texts, language
@@ -86,13 +86,13 @@ def command_run(args: Sequence[str], surroundings: Surroundings | None = None, p
         click.echo(error.ctx.get_help() if error.ctx else "")
         return Exit.OK
     except click.ClickException as error:
-        _usage_report(error, texts, program, as_json=as_json)
+        _usage_report(error, program, as_json=as_json)
         return Exit.USAGE
     except MillpondError as error:
         if as_json:
             _say(json.dumps(error_json(error), ensure_ascii=False))
         else:
-            _say("\n".join(error_lines(error, texts)))
+            _say(error_line(error, texts))
         return exit_code(error)
     except click.Abort:
         # Ctrl-C, or the end of input where an answer was asked for; click has ended the line.
@@ -106,14 +106,14 @@ def command_run(args: Sequence[str], surroundings: Surroundings | None = None, p
         return Exit.OK
 
 
-def _usage_report(error: click.ClickException, texts: Texts, program: str, *, as_json: bool) -> None:
+def _usage_report(error: click.ClickException, program: str, *, as_json: bool) -> None:
     message = " ".join(error.format_message().split())
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     hint = f"{ctx.command_path if ctx else program} --help"
     if as_json:
         _say(json.dumps({"error": {"code": "USAGE", "message": message, "hint": hint}}, ensure_ascii=False))
         return
-    _say(f"millpond: {message}\n  {texts('error.hint')}: {hint}")
+    _say(f"millpond: {message} ({hint})")
 
 
 def _spoken(args: Sequence[str], surroundings: Surroundings) -> Surroundings:

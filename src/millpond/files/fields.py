@@ -107,7 +107,8 @@ def choice_parse(words: Iterable[str]) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in known:
             raise InvalidInput(
-                f"{text[:80]!r} is not one of {', '.join(known)}", hint=_nearest(text, known, quiet=True)
+                f"{text[:80]!r} is not one of {', '.join(known)}",
+                hint=_nearest(text, known, quiet=True) or f"write {known[0]}",
             )
         return text
 

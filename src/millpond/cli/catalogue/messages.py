@@ -20,7 +20,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "describe.events": ("Events", "事件"),
     "describe.for": ("for {job}", "让给 {job}"),
     "error.did_you_mean": ("Did you mean {name}?", "您是否想用 {name}？"),
-    "error.hint": ("try", "请试"),
     "error.no_command": ("there is no command {name!r}.", "没有命令 {name!r}。"),
     "error.CONFLICT": ("conflict", "冲突"),
     "error.EXTRA_MISSING": ("not installed", "未安装"),
