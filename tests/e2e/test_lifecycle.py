@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from millpond.engines.local.launch import supervisor_pid
@@ -155,3 +156,22 @@ def test_backup_and_restore(pond: Millpond, tmp_path: Path) -> None:
             assert client.jobs.get(job)["state"] == "succeeded"
     finally:
         restored.down()
+
+
+def test_a_database_of_ones_own(own_url: str, tmp_path: Path) -> None:
+    """`MILLPOND_DATABASE_URL`: no PostgreSQL is started or stopped, and `down` queues jobs again there."""
+    with millpond_up(tmp_path, "2x4xA800-80GB", database_url=own_url) as pond:
+        assert not (pond.state_dir / "postgres" / "cluster").exists()
+        with pond.client() as client:
+            quick = client.jobs.submit(spec("quick", "true"))["id"]
+            job_when(client, quick, "succeeded")
+            slow = client.jobs.submit(spec("slow", "sleep 600"))["id"]
+            job_when(client, slow, "running")
+        pond.command("db", "check")
+        assert pond.down("--grace", "1")["evicted"] == 1
+        with psycopg.connect(own_url) as connection:
+            assert connection.execute("SELECT state FROM jobs WHERE id = %s", (slow,)).fetchone() == ("queued",)
+        pond.up()
+        with pond.client() as client:
+            job_when(client, slow, "running")
+        assert pond.down("--keep-jobs")["kept"] == 1

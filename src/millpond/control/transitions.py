@@ -221,6 +221,23 @@ def work_lost(attempt: AttemptRecord, reason: EndReason, ended: datetime, cap: i
     return attempt.milli * min(seconds_ms, cap * 1000) // 1000
 
 
+def retries_left_behind(job: JobRecord, ended: AttemptRecord) -> int:
+    """The retries that still count when an attempt ends: a service that ran for as long as its longest backoff has
+    recovered, and begins with the shortest again."""
+    if job.spec.type is not JobType.SERVICE or ended.started_at is None or ended.ended_at is None:
+        return job.retries_spent
+    recovered = ended.ended_at - ended.started_at >= timedelta(seconds=job.spec.retry.backoff_max)
+    return 0 if recovered else job.retries_spent
+
+
+def _saves_in_circles(job: JobRecord, ended: AttemptRecord) -> bool:
+    """Whether a job saved of its own accord, at once, and not for the first time running: it must not spin."""
+    if job.reason is not EndReason.SAVED or ended.draining_at is not None or ended.ended_at is None:
+        return False
+    since = ended.started_at or ended.planned_at
+    return ended.ended_at - since < timedelta(seconds=job.spec.retry.backoff_min)
+
+
 def attempt_ended(
     job: JobRecord,
     attempt: AttemptRecord,
@@ -250,9 +267,13 @@ def attempt_ended(
         lost_milli_seconds=lost,
         message=message,
     )
-    outcome = attempt_outcome(reason, code, job.spec, job.retries_spent, cancel=job.cancel)
+    spent = retries_left_behind(job, attempt)
+    outcome = attempt_outcome(reason, code, job.spec, spent, cancel=job.cancel, ran=job.started_at is not None)
+    if reason is EndReason.SAVED and _saves_in_circles(job, attempt):
+        outcome = replace(outcome, wait=outcome.wait or job.spec.retry.backoff_min)
     job = replace(
         job,
+        retries_spent=spent,
         saves_on_signal=job.saves_on_signal or (draining and code == SAVED_EXIT_CODE),
         reason=reason,
         exit_code=code,

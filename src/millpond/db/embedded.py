@@ -116,8 +116,11 @@ class EmbeddedPostgres:
         return f"postgresql://{USER}:{password}@/{DATABASE}?host={quote(lines[4], safe='')}"
 
     def running(self) -> bool:
-        """Whether its server process is alive and ready for connections."""
+        """Whether its server process is alive, ready for connections, and its socket still there."""
         lines = self._postmaster_file()
+        return self._ready(lines) and (Path(lines[4]) / _SOCKET).exists()
+
+    def _ready(self, lines: list[str]) -> bool:
         return (
             len(lines) >= 8
             and lines[7].strip() == "ready"
@@ -138,11 +141,13 @@ class EmbeddedPostgres:
         with self._locked():
             run_as = run_as_for(self.cluster)
             if self.pid() is not None:
-                programs = programs_readable(self.data_dir, run_as)
-                argv: list[str | Path] = [programs / "bin" / "pg_ctl", "stop", "-D", self.cluster]
-                argv += ["-m", "fast", "-w", "-t", str(START_S)]
-                program_run(argv, run_as=run_as, cwd=self.data_dir)
+                self._server_stop(programs_readable(self.data_dir, run_as), run_as)
             processes_end(self.cluster, _ORPHANS_S)
+
+    def _server_stop(self, programs: Path, run_as: RunAs) -> None:
+        argv: list[str | Path] = [programs / "bin" / "pg_ctl", "stop", "-D", self.cluster]
+        argv += ["-m", "fast", "-w", "-t", str(START_S)]
+        program_run(argv, run_as=run_as, cwd=self.data_dir)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -197,7 +202,10 @@ class EmbeddedPostgres:
 
     def _start(self, programs: Path, run_as: RunAs) -> None:
         if self._settled():
-            return
+            if self.running():
+                return
+            # Somebody swept its socket away: it works for those who are connected, and nobody else ever gets in.
+            self._server_stop(programs, run_as)
         # A server killed with -9 leaves children that hold its shared memory; a new one would refuse to start.
         processes_end(self.cluster, _ORPHANS_S)
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
@@ -219,7 +227,7 @@ class EmbeddedPostgres:
         """Wait for a server that is still recovering or already stopping: whether it became ready."""
         deadline = time.monotonic() + START_S
         while self.pid() is not None:
-            if self.running():
+            if self._ready(self._postmaster_file()):
                 return True
             if time.monotonic() > deadline:
                 raise self._start_error("it has been recovering or stopping for a minute")

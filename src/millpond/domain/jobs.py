@@ -51,7 +51,8 @@ class RetryPolicy:
     backoff_min: int = 10
     backoff_max: int = 300
 
-    def covers(self, code: int) -> bool:
+    def covers(self, code: int | None) -> bool:
+        """Whether an end with `code` (None: nobody knows it) is tried again."""
         return self.limit > 0 and (self.any or code in self.exits)
 
     def backoff(self, spent: int) -> int:
@@ -230,13 +231,20 @@ class Outcome:
 
 
 def attempt_outcome(
-    reason: EndReason, exit_code: int | None, spec: JobSpec, retries_spent: int, *, cancel: bool = False
+    reason: EndReason,
+    exit_code: int | None,
+    spec: JobSpec,
+    retries_spent: int,
+    *,
+    cancel: bool = False,
+    ran: bool = False,
 ) -> Outcome:
     """Where an ended attempt leads (design §5, scheduling §4).
 
     A job that exits by itself with code 0 has succeeded, also while draining, unless it is a service: any exit of a
     service restarts it with backoff.  Evictions, lost nodes, card faults and `saved` queue it again; only a failure
-    (and a failed start, which is tried like one) spends a retry.
+    (and a failed start, which is tried like one) spends a retry.  ``ran``: an attempt of the job has run before, so a
+    service is no longer given up for starts that fail.
     """
     service = spec.type is JobType.SERVICE
     if cancel or reason is EndReason.CANCELLED:
@@ -247,9 +255,9 @@ def attempt_outcome(
         return Outcome(JobState.FAILED)
     if reason in REQUEUE_REASONS:
         return Outcome(JobState.QUEUED)
-    if service and reason is not EndReason.START_FAILED:
+    if service and (ran or reason is not EndReason.START_FAILED):
         return Outcome(JobState.QUEUED, wait=spec.retry.backoff(retries_spent), retry=True)
-    allowed = reason is EndReason.START_FAILED or (exit_code is not None and spec.retry.covers(exit_code))
+    allowed = reason is EndReason.START_FAILED or spec.retry.covers(exit_code)
     limit = max(spec.retry.limit, 3) if reason is EndReason.START_FAILED else spec.retry.limit
     if allowed and retries_spent < limit:
         return Outcome(JobState.QUEUED, retry=True, wait=spec.retry.backoff(retries_spent))

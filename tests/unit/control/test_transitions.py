@@ -132,6 +132,28 @@ def test_failure_spends_retries_with_backoff_then_fails() -> None:
     assert moved.job.message == "exit code 1"
 
 
+def test_a_service_that_ran_long_begins_its_backoff_anew() -> None:
+    service = job(JobState.RUNNING, spec=spec(type=JobType.SERVICE), retries_spent=5)
+    soon = attempt_ended(service, attempt(), EndReason.FAILED, 1, after(20), CAP).job
+    assert (soon.retries_spent, soon.not_before) == (6, after(20 + 300))
+    late = attempt_ended(service, attempt(), EndReason.FAILED, 1, after(300), CAP).job
+    assert (late.retries_spent, late.not_before) == (1, after(300 + 10))
+    task = attempt_ended(job(JobState.RUNNING, retries_spent=1), attempt(), EndReason.FAILED, 1, after(9000), CAP).job
+    assert task.retries_spent == 2
+
+
+def test_a_job_that_only_saves_does_not_spin() -> None:
+    first = attempt_ended(job(JobState.RUNNING), attempt(), EndReason.SAVED, 75, after(1), CAP).job
+    assert (first.queued_as, first.not_before) == (QueuedAs.READY, None)
+    again = replace(first, state=JobState.RUNNING)
+    second = attempt_ended(again, attempt(), EndReason.SAVED, 75, after(2), CAP).job
+    assert (second.queued_as, second.not_before, second.retries_spent) == (QueuedAs.BACKOFF, after(12), 0)
+    later = attempt_ended(again, attempt(), EndReason.SAVED, 75, after(60), CAP).job
+    assert later.queued_as is QueuedAs.READY
+    evicted = attempt_ended(again, attempt(AttemptState.DRAINING), EndReason.SAVED, 75, after(102), CAP).job
+    assert evicted.queued_as is QueuedAs.READY
+
+
 def test_cancelled_wins_over_every_reason() -> None:
     moved = attempt_ended(job(JobState.STOPPING, cancel=True), attempt(), EndReason.SAVED, 75, after(5), CAP)
     assert moved.job.state is JobState.CANCELLED

@@ -117,6 +117,21 @@ def test_work_goes_on_through_kills_each_thing_done_once(server: EmbeddedPostgre
     database.close()
 
 
+def test_a_server_without_its_socket_is_started_anew(server: EmbeddedPostgres) -> None:
+    pid = server.pid()
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE swept (id int)")
+        folder = connection.execute("SHOW unix_socket_directories").fetchone()
+        assert folder is not None
+        (Path(folder[0]) / ".s.PGSQL.5432").unlink()
+        assert not server.running()
+        url = server.ensure()
+    assert server.running()
+    assert server.pid() != pid
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP TABLE swept")
+
+
 def test_a_pid_file_of_somebody_else_is_seen_through(server: EmbeddedPostgres) -> None:
     """After a reboot the number may belong to another process."""
     server.stop()

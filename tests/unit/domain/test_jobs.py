@@ -76,6 +76,7 @@ def test_retries_are_spent_by_failures() -> None:
     assert attempt_outcome(EndReason.FAILED, None, tries, 0).state is JobState.FAILED
     every = spec(retry=RetryPolicy(any=True, limit=1))
     assert attempt_outcome(EndReason.FAILED, 99, every, 0).retry
+    assert attempt_outcome(EndReason.FAILED, None, every, 0).retry
 
 
 def test_failed_starts_are_tried_three_times() -> None:
@@ -87,6 +88,13 @@ def test_a_service_always_comes_back() -> None:
     for reason in (EndReason.COMPLETED, EndReason.FAILED):
         outcome = attempt_outcome(reason, 0, spec(JobType.SERVICE), 5)
         assert (outcome.state, outcome.retry, outcome.wait) == (JobState.QUEUED, True, 300)
+
+
+def test_a_service_that_ran_once_is_not_given_up_for_failed_starts() -> None:
+    service = spec(JobType.SERVICE)
+    assert attempt_outcome(EndReason.START_FAILED, None, service, 3).state is JobState.FAILED
+    outcome = attempt_outcome(EndReason.START_FAILED, None, service, 7, ran=True)
+    assert (outcome.state, outcome.wait) == (JobState.QUEUED, 300)
 
 
 def test_backoff_doubles_up_to_its_limit() -> None:

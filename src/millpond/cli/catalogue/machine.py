@@ -41,11 +41,11 @@ MACHINE: dict[str, tuple[str, str]] = {
     "up.try": ("Try:", "试一试："),
     "down.stopped": ("millpond is down", "millpond 已停止"),
     "down.kept": (
-        "millpond is down; {count} running attempts were left alone",
+        "millpond is down; running attempts left alone: {count}",
         "millpond 已停止；保留了 {count} 个运行中的作业",
     ),
     "down.evicted": (
-        "{count} running attempts were asked to leave; their jobs are queued again",
+        "running attempts asked to leave, their jobs queued again: {count}",
         "已让 {count} 个运行中的作业退出；它们会重新排队",
     ),
     "down.nothing": ("nothing was running", "没有正在运行的 millpond"),
