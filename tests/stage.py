@@ -88,7 +88,7 @@ class Stage:
         waiting = self.waiting()
         together = datetime.now(UTC) + timedelta(seconds=1.2) if len(waiting) > 1 else None
         for job in waiting:
-            self._submit(job, start_at=together)
+            self.submit(job, start_at=together)
 
     # -- what came of it, in the words of a plan
 
@@ -147,7 +147,7 @@ class Stage:
         others = [node.spec.name for node in self.snapshot.nodes if node.spec.name not in mine and not node.lost]
         for name in others:
             self.client.nodes.cordon(name)
-        self._submit(job)
+        self.submit(job)
         job_when(self.client, self.ids[job.id], "running")
         for name in others:
             self.client.nodes.uncordon(name)
@@ -155,7 +155,8 @@ class Stage:
         seats = sorted((seat["node"], tuple(seat["cards"])) for seat in attempt["placement"])
         assert seats == sorted((seat.node, seat.cards) for seat in job.seats), f"{job.id} sits elsewhere"
 
-    def _submit(self, job: Job, start_at: datetime | None = None) -> None:
+    def submit(self, job: Job, start_at: datetime | None = None, **more: Any) -> None:
+        """Submit a job of the file; `more` are keys of a job file that the file of the scenario does not have."""
         spec: dict[str, Any] = {
             "type": "task",
             "name": job.id,
@@ -169,7 +170,7 @@ class Stage:
         }
         if start_at is not None:
             spec["start_at"] = start_at.isoformat()
-        self.ids[job.id] = self.client.jobs.submit(spec)["id"]
+        self.ids[job.id] = self.client.jobs.submit(spec | more)["id"]
 
     def _save(self, job: Job) -> None:
         """Save as the job would; done here, so that it happens at the second that the file names."""

@@ -1,7 +1,7 @@
 """The golden scenarios on the live local engine: a real pool decides as the plan file says.
 
-One millpond a pool.  The scenarios that need more than a plan (S08, S10, S16, S19 and the evening of S01) follow
-below or stand in ``test_loop``.
+One millpond a pool.  Of the scenarios that need time to pass, S07 and S10 follow below, S08, S16 and the live side of
+S19 stand in ``test_loop``, and the evening of S01 is the broker's demo (``test_demo``).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from millpond.scheduling.decisions import plan_bytes
 from millpond.scheduling.plan import plan
 from millpond.scheduling.snapshot import NodeState, Snapshot
 from tests.golden.scenario_files import FOLDER
-from tests.live import Millpond
+from tests.live import Millpond, attempts_of, job_when
 from tests.stage import Stage, lost_work_cap
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
@@ -93,6 +94,48 @@ def test_a_live_pool_decides_as_the_plan_says(ponds: Ponds, name: str) -> None:
         _s21(client.system.snapshot(), name)
 
 
+def test_s07_held_cards_are_for_their_claim_alone(ponds: Ponds) -> None:
+    """A victim that takes its time: meanwhile its cards are nobody else's, and then the claim's."""
+    pond = ponds.get("S07")
+    snapshot = snapshot_of("S07")
+    found = {job.id: job for job in snapshot.jobs}
+    with pond.client() as client:
+        stage = Stage(client, pond.state_dir, snapshot, {"evict": []})
+        stage.clear()
+        stage.furnish()
+        slow = ["trap '' USR1 TERM", "while true; do sleep 0.1; done"]
+        stage.submit(found["v"], commands=slow, checkpoint={"grace": "4s"})
+        job_when(client, stage.ids["v"], "running")
+        stage.submit(found["p"])
+        job_when(client, stage.ids["v"], "stopping")
+        stage.submit(found["late"])
+        [reserved] = [one for one in client.jobs.why(stage.ids["late"])["reasons"] if one["code"] == "RESERVED_FOR"]
+        assert reserved["jobs"] == [stage.ids["p"]]
+        assert stage.seats("p") == [("n1", list(range(8)))]
+        assert client.jobs.get(stage.ids["late"])["state"] == "queued"
+        client.jobs.stop(stage.ids["p"], grace=0)
+        # The victim kept its place: it goes on before the one that came later.
+        assert job_when(client, stage.ids["v"], "running")["attempts"] == 2
+
+
+def test_s10_one_eviction_and_no_more(ponds: Ponds) -> None:
+    """The job of 64 leaves once; for the scenario's hour (here six seconds) nobody moves again."""
+    pond = ponds.get("S10")
+    file = snapshot_load((FOLDER / "S10.yaml").read_text(), "S10")
+    with pond.client() as client:
+        stage = Stage(client, pond.state_dir, file.snapshot, {"evict": []})
+        stage.clear()
+        stage.furnish()
+        stage.play()
+        if "a1" not in stage.ids:
+            stage.submit(next(job for job in file.arrivals if job.id == "a1"))
+        assert stage.seats("a1")
+        time.sleep(6)
+        assert stage.evicted() == {("huge", "a1", "reclaim")}
+        assert [len(attempts_of(client, stage.ids[name])) for name in ("huge", "a1")] == [1, 1]
+        assert client.jobs.get(stage.ids["huge"])["state"] == "queued"
+
+
 def _s21(exported: str, name: str) -> None:
     """S21: what the live pool says of itself, in any order, is one plan."""
     snapshot = snapshot_load(exported, "export").snapshot
@@ -109,6 +152,6 @@ def _s21(exported: str, name: str) -> None:
 
 
 def test_every_plan_scenario_has_its_turn() -> None:
-    """S07, S10, S13 and S16 need time to pass: the first two and S16 are in `test_loop`, S13 is simulated."""
+    """What is not played from its plan is named at the top of this file; S12, S13 and S17 need reservations."""
     rest = {path.stem for path in FOLDER.glob("*.yaml")} - set(NAMES)
     assert rest <= {"S01-day", "S07", "S10", "S12", "S13", "S16", "S17"}
