@@ -85,6 +85,16 @@ def test_a_secret_is_shown_once_and_works_until_revoked(house: House) -> None:
     assert house.ask("ann", "DELETE", f"/v1/tokens/{token}").status_code == 204
 
 
+def test_tokens_do_not_outlive_their_maker(house: House) -> None:
+    end = datetime.now(UTC) + timedelta(hours=1)
+    made = house.ask("ann", "POST", "/v1/tokens", {"expires_at": end.isoformat()}).json()
+    house.tokens["brief"] = made["secret"]
+    later = end + timedelta(seconds=1)
+    for asked, status in ((None, 403), (later.isoformat(), 403), (end.isoformat(), 201)):
+        assert house.ask("brief", "POST", "/v1/tokens", {"expires_at": asked}).status_code == status
+    assert house.ask("ann", "POST", "/v1/tokens", {}).status_code == 201
+
+
 def test_tokens_cannot_reach_further_than_their_maker(house: House) -> None:
     narrow = house.ask("ann", "POST", "/v1/tokens", {"scopes": ["token.create", "job.read"]}).json()
     house.tokens["narrow"] = narrow["secret"]

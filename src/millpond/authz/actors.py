@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from millpond.domain.records import Role
 
@@ -13,7 +14,8 @@ class Actor:
     """``platform``: a role for the whole platform; ``roles``: one per tenant.
 
     ``scopes`` empty: everything that the roles allow; else the names of actions (``job.read``, ``job.*``) that this
-    token is limited to.  ``system``: the platform itself (control loops, first start); it may do everything.
+    token is limited to.  ``expires_at``: when its token ceases to work, ``None``: never.  ``system``: the platform
+    itself (control loops, first start); it may do everything.
     """
 
     user: str
@@ -21,6 +23,7 @@ class Actor:
     roles: Mapping[str, Role] = field(default_factory=dict)
     scopes: frozenset[str] = frozenset()
     system: bool = False
+    expires_at: datetime | None = None
 
 
 SYSTEM = Actor(user="system", system=True)

@@ -79,8 +79,8 @@ def token_create(
 ) -> tuple[TokenRecord, str]:
     """A new token of `user` and its secret, which is shown this once.
 
-    A token cannot make one that may do more than itself.  Raises `InvalidInput` for unknown scopes, an expiry in the
-    past, or a label over 200 characters.
+    A token cannot make one that may do more than itself, or that outlives it.  Raises `InvalidInput` for unknown
+    scopes, an expiry in the past, or a label over 200 characters.
     """
     authorize(actor, Action.TOKEN_CREATE, owner=user)
     user_parse(user)
@@ -92,6 +92,11 @@ def token_create(
     if actor.scopes and (not wanted or not all(scopes_cover(actor.scopes, scope) for scope in wanted)):
         raise Forbidden(
             "a token cannot make one with more scopes than its own", details={"scopes": sorted(actor.scopes)}
+        )
+    if actor.expires_at is not None and (expires_at is None or expires_at > actor.expires_at):
+        raise Forbidden(
+            "a token cannot make one that outlives it",
+            hint=f"let it expire by {actor.expires_at.isoformat(timespec='seconds')}, or use a token without an end",
         )
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
     row = tx.execute(
@@ -127,7 +132,8 @@ def token_authenticate(tx: Tx, secret: str) -> Actor:
         tx.execute(update(TOKENS).where(TOKENS.c.id == token.id).values(last_used_at=func.now()))
     roles = {row.tenant: row.role for row in rows if row.role is not None}
     platform = roles.pop("", None)
-    return Actor(user=token.user, platform=platform, roles=roles, scopes=frozenset(token.scopes))
+    scopes = frozenset(token.scopes)
+    return Actor(user=token.user, platform=platform, roles=roles, scopes=scopes, expires_at=token.expires_at)
 
 
 def token_list(tx: Tx, actor: Actor, user: str = "") -> tuple[TokenRecord, ...]:
