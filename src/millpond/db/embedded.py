@@ -154,7 +154,9 @@ class EmbeddedPostgres:
         self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         if os.geteuid() == 0:
             folders_open(self.data_dir)
-        with (self.data_dir / "lock").open("w") as handle:
+        # Who may open the file may hold the lock, and then nobody starts or stops the server.
+        with os.fdopen(os.open(self.data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "w") as handle:
+            os.fchmod(handle.fileno(), 0o600)
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 

@@ -63,6 +63,10 @@ def test_nobody_gets_in_without_the_password(server: EmbeddedPostgres) -> None:
     assert stat.S_IMODE(Path(socket[0]).stat().st_mode) == 0o700
 
 
+def test_nobody_else_can_hold_the_lock(server: EmbeddedPostgres) -> None:
+    assert (server.data_dir / "lock").stat().st_mode & 0o077 == 0
+
+
 def test_kill_9_loses_nothing_that_was_committed(server: EmbeddedPostgres) -> None:
     """The orphans of a killed server still hold its memory, one of them busy in a query."""
     writer = psycopg.connect(server.url(), autocommit=True)
