@@ -38,6 +38,8 @@ STALE_TRIES = 5
 TICK = 1.0
 REST = 30.0
 REFUSED_PAUSE = 5.0
+OVERDUE = timedelta(seconds=10)
+"""How long after its deadline an attempt that has not gone is an alarm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,12 @@ class PassResult:
 
 @dataclass(slots=True)
 class PassMemory:
-    """What one pass leaves for the next: the refusal already reported."""
+    """What one pass leaves for the next: the refusal and the overdue attempts already reported; ``begun`` is the moment
+    of the first."""
 
+    begun: datetime | None = None
     refused: tuple[Violation, ...] = ()
+    overdue: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,7 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
     for _ in range(STALE_TRIES):
         now = control.clock()
         world, ended = control.database.run("world", _world_load, snapshot=True)
+        _overdue_report(control, epoch, world, now, memory)
         due = expire_decide(world, ended, now)
         try:
             if due:
@@ -103,6 +109,31 @@ def _world_load(tx: Tx) -> tuple[World, Mapping[str, JobRecord]]:
     world = world_load(tx, SYSTEM)
     wanted = dependencies_wanted(world)
     return world, jobs_get(tx, SYSTEM, sorted(wanted)) if wanted else {}
+
+
+def _overdue_report(control: Control, epoch: int, world: World, now: datetime, memory: PassMemory) -> None:
+    """Say once of each attempt that it should long be dead: its cards stay taken, and somebody must look."""
+    begun = memory.begun = memory.begun or now  # what ended while nobody led is still to be read
+    late = {
+        attempt.id: attempt
+        for attempt in world.attempts
+        if attempt.state is AttemptState.DRAINING and attempt.deadline_at is not None
+        if now - max(attempt.deadline_at, begun) > OVERDUE
+    }
+    fresh = [attempt for name, attempt in late.items() if name not in memory.overdue]
+    if fresh:
+        log.error("attempts do not end", attempts=[attempt.id for attempt in fresh])
+        control.metrics.alarms.labels("attempt.overdue").inc(len(fresh))
+        events = [
+            event_make("attempt.overdue", now, None, attempt, {"seats": seats_data(attempt.seats)}) for attempt in fresh
+        ]
+        control.database.run("overdue", partial(_events_store, events=events, epoch=epoch))
+    memory.overdue = frozenset(late)
+
+
+def _events_store(tx: Tx, events: list[NewEvent], epoch: int) -> None:
+    fence(tx, epoch)
+    events_append(tx, EVENT_SOURCE, events)
 
 
 def _due_store(tx: Tx, due: tuple[Step, ...], epoch: int, now: datetime) -> Stored:
@@ -165,12 +196,7 @@ def _plan_refuse(control: Control, epoch: int, guarded: Guarded, now: datetime, 
     aside = list(guarded.aside[:20])
     log.error("plan refused", violations=found[:10], aside=aside, stopped=guarded.plan is None)
     event = event_make("plan.refused", now, data={"violations": found[:20], "aside": aside})
-
-    def store(tx: Tx) -> None:
-        fence(tx, epoch)
-        events_append(tx, EVENT_SOURCE, (event,))
-
-    control.database.run("plan_refused", store)
+    control.database.run("plan_refused", partial(_events_store, events=[event], epoch=epoch))
     memory.refused = violations
 
 

@@ -180,3 +180,22 @@ def test_a_new_leader_is_newer_than_what_the_engine_has_seen(database: Database,
         assert desk.job("j1").attempts == 1
     finally:
         runner.stop()
+
+
+def test_a_victim_that_will_not_die_costs_nobody_his_place(desk: Desk) -> None:
+    """Its cards stay taken, an alarm is raised once, and the claimant finds other cards when its hold has lapsed."""
+    first = desk.submit("jdeaf", FOREVER, queue=QueueClass.BESTEFFORT)
+    desk.submit("jother", Behaviour(run_ms=None, save_ms=0), queue=QueueClass.BESTEFFORT)
+    desk.round()
+    claim = desk.submit("jclaim", FOREVER, queue=QueueClass.PROD)
+    desk.engine.signal, told = lambda *_: None, desk.engine.signal  # type: ignore[method-assign, assignment]
+    desk.round()
+    assert desk.attempts(first)[0].state is AttemptState.DRAINING
+    desk.engine.signal = told  # type: ignore[method-assign]
+    for _ in range(60):
+        desk.round(2)
+    deaf = desk.attempts(first)[0]
+    assert deaf.state is AttemptState.DRAINING
+    assert desk.kinds().count("attempt.overdue") == 1
+    assert desk.job(claim).state is JobState.RUNNING
+    assert desk.attempts(claim)[0].seats != deaf.seats
