@@ -27,6 +27,8 @@ from millpond.db.leader import Leader
 from millpond.db.session import Database
 from millpond.db.stores.attempts import attempts_live
 from millpond.domain.errors import Unavailable
+from millpond.engines.base import EngineError
+from millpond.engines.local.engine import LocalEngine
 from millpond.engines.local.launch import supervisor_stop
 
 SERVER_PATIENCE_S = 20.0
@@ -104,7 +106,13 @@ def _jobs_stop(settings: Settings, *, keep_jobs: bool, grace: int) -> tuple[int,
         return 0, 0
     if embedded is not None and not embedded.running() and not supervisor_runs(settings):
         return 0, 0
-    storage = storage_open(settings)
+    try:
+        storage = storage_open(settings)
+    except Unavailable as error:
+        if keep_jobs:
+            return 0, _running_count(settings)
+        hint = error.hint or "millpond down --keep-jobs stops everything but the jobs"
+        raise Unavailable(error.message, hint=hint, code=error.reason, details=error.details) from error
     try:
         live = storage.database.run("live", lambda tx: attempts_live(tx, SYSTEM))
         if not live or keep_jobs:
@@ -117,6 +125,19 @@ def _jobs_stop(settings: Settings, *, keep_jobs: bool, grace: int) -> tuple[int,
             engine.close()
     finally:
         storage.database.close()
+
+
+def _running_count(settings: Settings) -> int:
+    """Attempts that run, by the supervisor's word: for a database that does not answer."""
+    if not supervisor_runs(settings):
+        return 0
+    engine = LocalEngine(settings.engine_dir, settings.run_dir)
+    try:
+        return len(engine.recover())
+    except EngineError:
+        return 0
+    finally:
+        engine.close()
 
 
 def _lead_and_drain(control: Control, database: Database, grace: int) -> int:
