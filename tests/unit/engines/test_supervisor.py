@@ -42,6 +42,26 @@ def test_folder_is_given_away(tmp_path: Path) -> None:
 
 
 @as_root
+def test_folder_left_half_made_is_finished(tmp_path: Path) -> None:
+    """A kill -9 between making a folder and settling it leaves this; under its own name nothing half-made is found."""
+    (tmp_path / ".job.new").mkdir(mode=0o700)
+    folder_make(tmp_path / "job" / "work", 0o700, 20_001)
+    (tmp_path / "job" / ".logs.new").mkdir(mode=0o700)
+    folder_make(tmp_path / "job" / "logs", 0o750, 20_001)
+    (tmp_path / "job" / "work" / "x").mkdir(mode=0o700)
+    folder_make(tmp_path / "job" / "work" / "x" / "y", 0o700, 20_001)
+    found = {path.name: (path.stat().st_mode & 0o777, path.stat().st_uid) for path in (tmp_path / "job").rglob("*")}
+    assert found == {
+        "work": (0o700, 20_001),
+        "logs": (0o750, 20_001),
+        "x": (0o700, 20_001),
+        "y": (0o700, 20_001),
+    }
+    assert (tmp_path / "job").stat().st_mode & 0o777 == 0o711
+    assert [path.name for path in tmp_path.iterdir()] == ["job"]
+
+
+@as_root
 def test_links_of_a_tenant_are_not_followed(tmp_path: Path) -> None:
     """A job may leave a link where its next attempt's folder will be made, by root."""
     folder_make(tmp_path / "job" / "work", 0o700, 20_001)

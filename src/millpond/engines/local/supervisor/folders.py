@@ -89,26 +89,36 @@ def _remember(path: str) -> None:
 def _step(place: Place, name: str, mode: int, uid: int) -> int:
     """Descriptor of `name` in a folder; `mode` 0 marks a parent."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | (0 if place.trusted else os.O_NOFOLLOW)
-    made = False
+    given = uid if mode or not place.trusted else 0
     try:
         child = os.open(name, flags, dir_fd=place.descriptor)
     except FileNotFoundError:
-        try:
-            os.mkdir(name, 0o700, dir_fd=place.descriptor)
-            made = True
-        except FileExistsError:
-            pass
-        child = os.open(name, flags | os.O_NOFOLLOW, dir_fd=place.descriptor)
-    if made or mode:
-        given = uid if mode or not place.trusted else 0
-        _settle(child, mode or (PASS_MODE if place.trusted else 0o700), given, made=made)
+        return _make(place, name, mode or (PASS_MODE if place.trusted else 0o700), given)
+    _give(child, given)
     return child
 
 
-def _settle(folder: int, mode: int, uid: int, *, made: bool) -> None:
-    """Mode and owner, through the descriptor's own name: an O_PATH descriptor takes neither directly."""
-    name = f"/proc/self/fd/{folder}"
-    if made:
-        os.chmod(name, mode)  # noqa: PTH101
+def _make(place: Place, name: str, mode: int, uid: int) -> int:
+    """A new folder.  In a place of ours it is settled under another name first, so that after a kill -9 nobody takes a
+    half-made one for done; in a tenant's own place only the owner is missing then, and given the next time."""
+    first = f".{name}.new" if place.trusted else name
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(first, 0o700, dir_fd=place.descriptor)
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+    child = os.open(first, flags, dir_fd=place.descriptor)
+    os.chmod(_path(child), mode)  # noqa: PTH101
+    _give(child, uid)
+    if first != name:
+        os.rename(first, name, src_dir_fd=place.descriptor, dst_dir_fd=place.descriptor)
+    return child
+
+
+def _give(folder: int, uid: int) -> None:
+    """To its user, unless it has one already."""
     if uid and os.fstat(folder).st_uid == 0:
-        os.chown(name, uid, uid)
+        os.chown(_path(folder), uid, uid)
+
+
+def _path(folder: int) -> str:
+    """The descriptor's own name: an O_PATH descriptor takes neither mode nor owner directly."""
+    return f"/proc/self/fd/{folder}"
