@@ -61,15 +61,18 @@ class Told:
     state: AttemptState | None = None
     refused: str = ""
     deadline: datetime | None = None
+    broken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """``again``: calls to be made again later; ``refused``: attempts that ended because the engine never will."""
+    """``again``: calls to be made again later, ``broken`` of them met a defect; ``refused``: attempts that ended because
+    the engine never will."""
 
     told: int = 0
     again: int = 0
     refused: int = 0
+    broken: int = 0
 
 
 def apply_run(control: Control, epoch: int, memory: ApplyMemory, fresh: Untold | None = None) -> ApplyResult:
@@ -77,19 +80,20 @@ def apply_run(control: Control, epoch: int, memory: ApplyMemory, fresh: Untold |
     untold = control.database.run("untold", _untold_load) if fresh is None else fresh
     if any(job.tenant not in memory.uids for job in untold.jobs.values()):
         memory.uids.update(control.database.run("uids", _uids_load))
-    told, again, refused = 0, 0, 0
+    told, again, refused, broken = 0, 0, 0, 0
     for begin in range(0, len(untold.attempts), BATCH):
         answers = [
             _attempt_tell(control, epoch, attempt, untold, memory) for attempt in untold.attempts[begin : begin + BATCH]
         ]
         settled = [answer for answer in answers if answer.state is not None or answer.refused]
         again += len(answers) - len(settled)
+        broken += sum(answer.broken for answer in answers)
         told += len(settled)
         refused += sum(bool(answer.refused) for answer in settled)
         if settled:
             work = partial(_told_store, control=control, answers=settled, epoch=epoch, now=control.clock())
             control.database.run("told", work)
-    return ApplyResult(told, again, refused)
+    return ApplyResult(told, again, refused, broken)
 
 
 def _untold_load(tx: Tx) -> Untold:
@@ -117,6 +121,11 @@ def _attempt_tell(control: Control, epoch: int, attempt: AttemptRecord, untold: 
         control.metrics.orders.labels(verb, "retry").inc()
         log.info("order put off", attempt=attempt.id, error=str(error))
         return Told(attempt.id, job.id)
+    except Exception:
+        # A defect that one order meets must not keep the others from the engine.
+        control.metrics.orders.labels(verb, "error").inc()
+        log.exception("order failed", attempt=attempt.id)
+        return Told(attempt.id, job.id, broken=True)
     control.metrics.orders.labels(verb, "ok").inc()
     return Told(attempt.id, job.id, state, deadline=attempt.deadline_at)
 

@@ -48,7 +48,9 @@ def difference_find(
     """
     told = {attempt.id for attempt in before if attempt.applied in _TOLD}
     ours = {attempt.id for attempt in after}
-    return Difference(tuple(sorted((told & ours) - set(known))), tuple(sorted(set(known) - ours)))
+    # One that was live before may have ended since the engine was asked: no orphan, or found to be one the next time.
+    mine = ours | {attempt.id for attempt in before}
+    return Difference(tuple(sorted((told & ours) - set(known))), tuple(sorted(set(known) - mine)))
 
 
 def inventory_sync(control: Control) -> None:

@@ -32,6 +32,7 @@ OBSERVE_WAIT = 1.0
 HOLD_CHECK = 2.0
 APPLY_REST = 30.0
 APPLY_AGAIN = 0.2
+APPLY_BROKEN = 5.0
 HOUSE_REST = 60.0
 HOUSE_AGAIN = 0.5
 LISTEN_WAIT = 1.0
@@ -184,7 +185,9 @@ class Runner:
                 term.schedule.set()
             if term.fresh or (fresh is not None and not result.again):
                 return 0.0
-            return APPLY_AGAIN if result.again else APPLY_REST
+            if result.again > result.broken:
+                return APPLY_AGAIN
+            return APPLY_BROKEN if result.broken else APPLY_REST
 
         self._loop(term, "apply", term.apply, work)
 

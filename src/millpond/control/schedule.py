@@ -86,6 +86,7 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
     for _ in range(STALE_TRIES):
         now = control.clock()
         world, ended = control.database.run("world", _world_load, snapshot=True)
+        control.metrics.live.set(len(world.attempts))
         _overdue_report(control, epoch, world, now, memory)
         due = expire_decide(world, ended, now)
         try:

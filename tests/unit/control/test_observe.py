@@ -100,3 +100,5 @@ def test_difference() -> None:
     assert difference_find([run], [], []).missing == ()  # its end was stored meanwhile
     assert difference_find([], [run], []).missing == ()  # it was told meanwhile
     assert difference_find([run], [run], [RUN, "jx-1"]).orphans == ("jx-1",)
+    assert difference_find([run], [], [RUN]).orphans == ()  # its end was stored after the engine was asked
+    assert difference_find([], [], [RUN]).orphans == (RUN,)

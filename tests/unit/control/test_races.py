@@ -199,3 +199,21 @@ def test_a_victim_that_will_not_die_costs_nobody_his_place(desk: Desk) -> None:
     assert desk.kinds().count("attempt.overdue") == 1
     assert desk.job(claim).state is JobState.RUNNING
     assert desk.attempts(claim)[0].seats != deaf.seats
+
+
+def test_an_order_that_breaks_something_holds_up_no_other(desk: Desk) -> None:
+    desk.submit("jbad", FOREVER)
+    desk.submit("jgood", FOREVER)
+    taken = desk.engine.start
+
+    def start(order: StartOrder) -> None:
+        if order.attempt == "jbad-1" and desk.now < START + timedelta(seconds=5):
+            raise KeyError("a defect")
+        taken(order)
+
+    desk.engine.start = start  # type: ignore[method-assign]
+    desk.round()
+    assert [desk.job(name).state for name in ("jbad", "jgood")] == [JobState.STARTING, JobState.RUNNING]
+    desk.round(5)
+    assert desk.job("jbad").state is JobState.RUNNING
+    assert desk.control.metrics.live._value.get() == 2
