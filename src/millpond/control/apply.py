@@ -66,8 +66,8 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """``again``: calls to be made again later, ``broken`` of them met a defect; ``refused``: attempts that ended because
-    the engine never will."""
+    """``again``: calls to be made again later, ``broken`` of them met a defect; ``refused``: attempts that ended
+    because the engine never will."""
 
     told: int = 0
     again: int = 0

@@ -183,8 +183,10 @@ class Runner:
                 result = apply_run(self._control, term.epoch, memory, fresh)
             if result.refused:
                 term.schedule.set()
-            if term.fresh or (fresh is not None and not result.again):
+            if term.fresh:
                 return 0.0
+            if fresh is not None:
+                return APPLY_AGAIN if result.again else 0.0
             if result.again > result.broken:
                 return APPLY_AGAIN
             return APPLY_BROKEN if result.broken else APPLY_REST
