@@ -18,10 +18,18 @@ from millpond.db.embedded import EmbeddedPostgres
 from millpond.db.schema import upgrade
 from millpond.db.session import Database, url_database
 from millpond.db.tables import METADATA
+from tests.live import home_made
 
 pytest_plugins = ["pytester", "tests.plugin_hypothesis", "tests.plugin_marks", "tests.plugin_skips"]
 
 _NUMBERS = itertools.count(1)
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder for a whole millpond and its jobs."""
+    with home_made() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -73,9 +74,19 @@ class Millpond:
 
 
 @contextlib.contextmanager
+def home_made() -> Iterator[Path]:
+    """A folder that other users may pass through, gone with the block.
+
+    Not below pytest's own: every session that begins closes that one to others, and a job runs as another user.
+    """
+    with tempfile.TemporaryDirectory(prefix="millpond-live-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@contextlib.contextmanager
 def millpond_up(folder: Path, pool: str, isolation: str = "none", **settings: str) -> Iterator[Millpond]:
     """A running millpond below `folder`; everything of it ends with the block."""
-    folder.chmod(0o755)
     pond = Millpond(folder / "state", pool, isolation, **settings)
     try:
         pond.up()

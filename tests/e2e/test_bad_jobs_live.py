@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.golden.test_jobs_bad import EXPECTED, FOLDER
-from tests.live import Millpond, millpond_up
+from tests.live import Millpond, home_made, millpond_up
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -17,8 +16,8 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 @pytest.fixture(scope="module")
 def pond() -> Iterator[Millpond]:
     with (
-        tempfile.TemporaryDirectory(prefix="millpond-bad-") as folder,
-        millpond_up(Path(folder), "1x8xA800-80GB") as found,
+        home_made() as folder,
+        millpond_up(folder, "1x8xA800-80GB") as found,
     ):
         yield found
 

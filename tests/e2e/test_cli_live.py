@@ -9,7 +9,6 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from millpond.sdk import Client
-from tests.live import Millpond, job_when, millpond_up, wait_for
+from tests.live import Millpond, home_made, job_when, millpond_up, wait_for
 
 pytestmark = pytest.mark.live
 
@@ -36,8 +35,8 @@ queues:
 def pond() -> Iterator[Millpond]:
     """Not below pytest's own folder: every other pytest that starts closes that to the users that jobs run as."""
     with (
-        tempfile.TemporaryDirectory(prefix="millpond-cli-") as folder,
-        millpond_up(Path(folder), "2x4xA800-80GB") as found,
+        home_made() as folder,
+        millpond_up(folder, "2x4xA800-80GB") as found,
     ):
         yield found
 

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.live
 
 
 @pytest.fixture
-def pond(tmp_path: Path) -> Iterator[Millpond]:
-    with millpond_up(tmp_path, "2x4xA800-80GB") as running:
+def pond(home: Path) -> Iterator[Millpond]:
+    with millpond_up(home, "2x4xA800-80GB") as running:
         yield running
 
 
@@ -115,12 +115,12 @@ def test_the_pool_changes_only_when_nobody_loses_a_seat_unasked(pond: Millpond) 
         assert client.jobs.get(nodes["n1"])["state"] == "running"
 
 
-def test_a_taken_port_is_said(pond: Millpond, tmp_path: Path) -> None:
+def test_a_taken_port_is_said(pond: Millpond, home: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        other = Millpond(tmp_path / "other", "1x1xA800-80GB")
+        other = Millpond(home / "other", "1x1xA800-80GB")
         refused = other.command("up", "--sim", other.pool, "--port", str(port), check=False)
     assert refused.returncode == 4
     assert f"cannot listen on 127.0.0.1:{port}" in refused.stderr
@@ -129,25 +129,25 @@ def test_a_taken_port_is_said(pond: Millpond, tmp_path: Path) -> None:
     del pond
 
 
-def test_bad_pools_are_refused_before_anything_starts(tmp_path: Path) -> None:
-    pond = Millpond(tmp_path / "state", "eight")
+def test_bad_pools_are_refused_before_anything_starts(home: Path) -> None:
+    pond = Millpond(home / "state", "eight")
     refused = pond.command("up", "--sim", "eight", check=False)
     assert refused.returncode == 2
     assert "is not a simulated pool" in refused.stderr
-    assert not (tmp_path / "state").exists()
+    assert not (home / "state").exists()
     missing = pond.command("up", "--sim", "pool.yaml", check=False)
     assert missing.returncode == 2
     assert "there is no file pool.yaml" in missing.stderr
 
 
-def test_backup_and_restore(pond: Millpond, tmp_path: Path) -> None:
+def test_backup_and_restore(pond: Millpond, home: Path) -> None:
     with pond.client() as client:
         job = client.jobs.submit(spec("kept", "exit 0"))["id"]
         job_when(client, job, "succeeded")
-    backup = tmp_path / "pond.backup"
+    backup = home / "pond.backup"
     pond.command("db", "backup", str(backup))
     pond.down()
-    restored = Millpond(tmp_path / "restored", pond.pool)
+    restored = Millpond(home / "restored", pond.pool)
     restored.command("db", "restore", str(backup))
     assert restored.command("db", "check").stdout.strip() == "the database is sound"
     try:
@@ -158,9 +158,9 @@ def test_backup_and_restore(pond: Millpond, tmp_path: Path) -> None:
         restored.down()
 
 
-def test_a_database_of_ones_own(own_url: str, tmp_path: Path) -> None:
+def test_a_database_of_ones_own(own_url: str, home: Path) -> None:
     """`MILLPOND_DATABASE_URL`: no PostgreSQL is started or stopped, and `down` queues jobs again there."""
-    with millpond_up(tmp_path, "2x4xA800-80GB", database_url=own_url) as pond:
+    with millpond_up(home, "2x4xA800-80GB", database_url=own_url) as pond:
         assert not (pond.state_dir / "postgres" / "cluster").exists()
         with pond.client() as client:
             quick = client.jobs.submit(spec("quick", "true"))["id"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from millpond.sdk import Client
-from tests.live import TERMINAL, Millpond, attempts_of, job_when, millpond_up, spec, wait_for
+from tests.live import TERMINAL, Millpond, attempts_of, home_made, job_when, millpond_up, spec, wait_for
 
 pytestmark = pytest.mark.live
 
@@ -32,8 +32,8 @@ SAVER = (
 
 
 @pytest.fixture(scope="module")
-def pond(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Millpond]:
-    with millpond_up(tmp_path_factory.mktemp("loop"), "2x8xA800-80GB", cooldown="1") as running:
+def pond() -> Iterator[Millpond]:
+    with home_made() as home, millpond_up(home, "2x8xA800-80GB", cooldown="1") as running:
         yield running
 
 

@@ -20,29 +20,28 @@ def blocks(page: str) -> list[str]:
 
 
 @pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
+def environ(home: Path) -> dict[str, str]:
     """A user's environment: this virtual environment on the path, a state folder and a home of its own, a free port."""
     kept = {name: os.environ[name] for name in ("LANG", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
-    tmp_path.chmod(0o755)
     return kept | {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "HOME": str(tmp_path),
-        "MILLPOND_STATE_DIR": str(tmp_path / "state"),
+        "HOME": str(home),
+        "MILLPOND_STATE_DIR": str(home / "state"),
         "MILLPOND_PORT": "0",
     }
 
 
 @pytest.mark.live
-def test_every_command_of_the_quick_start_works(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_every_command_of_the_quick_start_works(home: Path, environ: dict[str, str]) -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     # Setting up is what brought us here.
     commands = [block for block in blocks(page) if "make setup" not in block]
     assert len(commands) >= 6
-    (tmp_path / "folder").mkdir()
+    (home / "folder").mkdir()
     try:
         done = subprocess.run(
             ["bash", "-ex", "-c", "\n".join(commands)],
-            cwd=tmp_path / "folder",
+            cwd=home / "folder",
             env=environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -109,8 +109,12 @@ def _verify(pond: Millpond, codes: dict[str, int]) -> list[str]:
             found = stored[job]
             wanted = ("succeeded" if code == 0 else "failed", code, ATTEMPTS[code])
             if (found["state"], found["exit_code"], found["attempts"]) != wanted:
-                ends = [(attempt["reason"], attempt["exit_code"]) for attempt in client.jobs.attempts(job)]
-                wrong.append(f"{found['name']} {job}: {found['state']} {found['exit_code']}, not {wanted}: {ends}")
+                ends = [
+                    (attempt["reason"], attempt["exit_code"], attempt["message"])
+                    for attempt in client.jobs.attempts(job)
+                ]
+                saw = f"{found['name']} {job}: {found['state']} {found['exit_code']}"
+                wrong.append(f"{saw}, not {wanted}: {ends}")
             wrong += _runs_check(pond.state_dir / "jobs" / job / "work" / "runs", job, ATTEMPTS[code])
     return wrong
 
@@ -162,12 +166,12 @@ def _kills_survive(folder: Path, kills: int) -> None:
 
 @pytest.mark.live
 @pytest.mark.timeout(600)
-def test_twenty_kills(tmp_path: Path) -> None:
-    _kills_survive(tmp_path, 20)
+def test_twenty_kills(home: Path) -> None:
+    _kills_survive(home, 20)
 
 
 @pytest.mark.live
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_a_hundred_and_eighty_more(tmp_path: Path) -> None:
-    _kills_survive(tmp_path, 180)
+def test_a_hundred_and_eighty_more(home: Path) -> None:
+    _kills_survive(home, 180)
