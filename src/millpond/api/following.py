@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from millpond.api.context import ApiState
 from millpond.api.problems import problem_of
@@ -27,6 +28,9 @@ from millpond.services.views import JobView
 
 WAITING_LOOK_S = 2.0
 """How often a waiting job's place is looked at again while the pool changes."""
+
+SETTLE_S = 0.25
+"""How long a stream waits for a job just submitted to start, before it says why it waits."""
 
 IDLE_FIRST_S, IDLE_LAST_S = 0.1, 1.0
 """Pause between looks at the output of a running job: doubles while nothing comes."""
@@ -70,6 +74,8 @@ async def job_chunks(caller: Caller, ref: JobRef, job: str) -> AsyncIterator[byt
                 caller = await hub.read(caller.again)
             subscription.take()
             view = await hub.read(job_view, state.services, caller.actor, ref)
+            if not last and _fresh(view, state.services.clock()) and await subscription.wait(SETTLE_S):
+                continue
             change = await hub.read(_change, caller, view)
             chunk = event_bytes("job", change.model_dump(mode="json"))
             if chunk != last:
@@ -108,6 +114,12 @@ async def pool_chunks(caller: Caller) -> AsyncIterator[bytes]:
             for view in views:
                 yield event_bytes("job", change_shape(view, None, ()).model_dump(mode="json"))
             beat.reset()
+
+
+def _fresh(view: JobView, now: datetime) -> bool:
+    """Whether a waiting job was submitted a moment ago: most of those start at once, and planning for the mere sight of
+    it would slow down just that."""
+    return view.job.state is JobState.QUEUED and abs((now - view.job.submitted_at).total_seconds()) < SETTLE_S
 
 
 def _change(caller: Caller, view: JobView) -> JobChange:
