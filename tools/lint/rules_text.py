@@ -18,7 +18,7 @@ _ADDRESS = re.compile(
 )
 _PATH_IN_LOCK = re.compile(r"(?:^|[\s'\"=:(])(?:file:)?/[A-Za-z][\w.-]*/")
 _HOME = re.compile(r"/home/(?!user\b)[a-z]\w*/")
-_MACHINE = re.compile(r"/root/\.\w+|(?<![\w>}.])/work/(?:main|shared|\.)|/tmp/mp\b")
+_MACHINE = re.compile(r"/root/\.\w+|(?<![\w>}.*])/(?:work|workspace|builds)/[\w.]")
 _NOTE = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 
 
