@@ -75,15 +75,18 @@ class Stage:
 
     def play(self) -> None:
         """Seat what runs, let it save, then submit what waits."""
+        self._seat_all()
+        saves: dict[int, list[Job]] = {}
+        longest = 0
         for job in self.running():
-            self._seat(job)
-        begin = time.monotonic() + self.scale * max(
-            (_unsaved(job, self.snapshot.now) for job in self.running()), default=0
-        )
-        for job in sorted(self.running(), key=lambda job: -_unsaved(job, self.snapshot.now)):
+            stretch = _unsaved(job, self.snapshot.now)
+            longest = max(longest, stretch)
             if job.checkpointed is not None and self.scale:
-                _sleep_until(begin - self.scale * _unsaved(job, self.snapshot.now))
-                self._save(job)
+                saves.setdefault(stretch, []).append(job)
+        begin = time.monotonic() + self.scale * longest
+        for stretch in sorted(saves, reverse=True):
+            _sleep_until(begin - self.scale * stretch)
+            self._save(saves[stretch])
         _sleep_until(begin)
         waiting = self.waiting()
         together = datetime.now(UTC) + timedelta(seconds=1.2) if len(waiting) > 1 else None
@@ -172,10 +175,31 @@ class Stage:
             spec["start_at"] = start_at.isoformat()
         self.ids[job.id] = self.client.jobs.submit(spec | more)["id"]
 
-    def _save(self, job: Job) -> None:
-        """Save as the job would; done here, so that it happens at the second that the file names."""
-        (self.state_dir / "jobs" / self.ids[job.id] / "checkpoint" / "saved").touch()
-        wait_for(lambda: attempts_of(self.client, self.ids[job.id])[-1]["checkpointed_at"], f"{job.id} to have saved")
+    def _seat_all(self) -> None:
+        """Seat what runs, in the file's order.
+
+        Lost work counts whole seconds, so starts that differ in the file must do so here, unless its cap hides it.
+        """
+        capped = lost_work_cap(self.snapshot) != self.snapshot.settings.lost_work_cap
+        last, moment = None, 0.0
+        for job in self.running():
+            counts = self.scale > 0 and job.checkpointed is None and not capped
+            if counts and last is not None and job.started != last:
+                _sleep_until(moment + 1.1)
+            self._seat(job)
+            if counts:
+                last, moment = job.started, time.monotonic()
+
+    def _save(self, jobs: list[Job]) -> None:
+        """Save as the jobs would; done here, so that it happens at the second that the file names, the same for all."""
+        time.sleep(1.05 - time.time() % 1)  # the engine notices within half a second: let that not be the next one
+        for job in jobs:
+            (self.state_dir / "jobs" / self.ids[job.id] / "checkpoint" / "saved").touch()
+        for job in jobs:
+            wait_for(lambda job=job: self._last(job)["checkpointed_at"], f"{job.id} to have saved")
+
+    def _last(self, job: Job) -> Attempt:
+        return attempts_of(self.client, self.ids[job.id])[-1]
 
 
 def lost_work_cap(snapshot: Snapshot) -> int:
