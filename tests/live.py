@@ -95,7 +95,7 @@ def millpond_up(folder: Path, pool: str, isolation: str = "none", **settings: st
         pond.down("--grace", "0")
 
 
-def wait_for(look: Callable[[], T | None], what: str, timeout_s: float = 30.0, step_s: float = 0.05) -> T:
+def wait_for(look: Callable[[], T | None], what: str, timeout_s: float = 60.0, step_s: float = 0.05) -> T:
     """What `look` finds as soon as it finds something; fails after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -120,7 +120,7 @@ def spec(name: str, *commands: str, gpu: str = "1", queue: str = "batch", **more
     return base | more
 
 
-def job_when(client: Client, job: str, *states: str, timeout_s: float = 30.0) -> Job:
+def job_when(client: Client, job: str, *states: str, timeout_s: float = 60.0) -> Job:
     """The job as soon as it is in one of `states`."""
 
     def look() -> Job | None:

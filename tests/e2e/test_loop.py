@@ -77,7 +77,7 @@ def test_exit_codes_and_output(client: Client) -> None:
 
 
 def test_retry_with_backoff(client: Client) -> None:
-    retry = {"exits": ["5"], "limit": "1", "backoff": "1s..1s"}
+    retry = {"exits": ["5"], "limit": "1", "backoff": "4s..4s"}
     job = submit(client, "again", "exit 5", retry=retry)
     waiting = wait_for(lambda: (found := client.jobs.get(job))["queued_as"] == "backoff" and found, "its backoff")
     assert [reason["code"] for reason in client.jobs.why(job)["reasons"]] == ["BACKOFF"]
@@ -92,11 +92,11 @@ def test_a_preempted_job_resumes_where_it_was(client: Client) -> None:
     low = submit(client, "low", *SAVER, gpu="8", nodes="2", queue="besteffort")
     job_when(client, low, "running")
     begun = time.time()
-    high = submit(client, "high", "sleep 1.5", gpu="8", queue="prod")
+    high = submit(client, "high", "sleep 3", gpu="8", queue="prod")
     job_when(client, high, "running")
     first = attempts_of(client, low)[0]
     started = datetime.fromisoformat(attempts_of(client, high)[0]["started_at"] or "").timestamp()
-    assert started - begun < 10
+    assert started - begun < 20
     assert (first["reason"], first["exit_code"], first["drain_reason"]) == ("saved", 75, "reclaimed")
     assert first["drain_for"] == high
     job_when(client, high, "succeeded")
@@ -110,11 +110,11 @@ def test_a_preempted_job_resumes_where_it_was(client: Client) -> None:
 
 
 def test_a_victim_that_ignores_its_signals_is_killed_in_time(client: Client) -> None:
-    """S08, times scaled down: grace 3 s."""
+    """S08, times scaled down: grace 6 s."""
     fill = submit(client, "fill", "sleep 60", gpu="8")
     job_when(client, fill, "running")
     ignores = ("trap '' USR1 TERM", "while true; do sleep 0.1; done")
-    deaf = submit(client, "deaf", *ignores, gpu="8", queue="besteffort", checkpoint={"grace": "3s"})
+    deaf = submit(client, "deaf", *ignores, gpu="8", queue="besteffort", checkpoint={"grace": "6s"})
     job_when(client, deaf, "running")
     begun = time.monotonic()
     claim = submit(client, "claim", "sleep 30", gpu="8", queue="prod")
@@ -123,7 +123,7 @@ def test_a_victim_that_ignores_its_signals_is_killed_in_time(client: Client) -> 
     reserved = {reason["code"]: reason for reason in client.jobs.why(small)["reasons"]}["RESERVED_FOR"]
     assert reserved["jobs"] == [claim]
     job_when(client, claim, "running")
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - begun < 20
     gone = attempts_of(client, deaf)[0]
     assert (gone["reason"], gone["exit_code"]) == ("reclaimed", 137)
 
@@ -185,16 +185,16 @@ def test_max_duration_ends_a_job(client: Client) -> None:
     assert done["reason"] == "max_duration"
     attempt = attempts_of(client, job)[0]
     ran = datetime.fromisoformat(attempt["ended_at"] or "") - datetime.fromisoformat(attempt["started_at"] or "")
-    assert 0.9 < ran.total_seconds() < 3
+    assert 0.9 < ran.total_seconds() < 10
 
 
 def test_dependencies(client: Client) -> None:
-    first = submit(client, "first", "sleep 0.5")
+    first = submit(client, "first", "sleep 3")
     second = submit(client, "second", "true", depends_on=["first"])
     assert [reason["code"] for reason in client.jobs.why(second)["reasons"]] == ["DEPENDENCY"]
     job_when(client, second, "succeeded")
     assert client.jobs.get(first)["state"] == "succeeded"
-    submit(client, "broken", "sleep 0.3; exit 1")
+    submit(client, "broken", "sleep 3; exit 1")
     third = submit(client, "third", "true", depends_on=["broken"])
     done = job_when(client, third, "cancelled")
     assert done["message"] == "depends on broken, which is failed"
