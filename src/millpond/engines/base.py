@@ -11,7 +11,7 @@ Errors: `Retry` = not now, the same call may work later; `Refused` = this order 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -240,8 +240,3 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of connections.  Stops nothing."""
-
-
-def facts_of(observed: Observed, attempt: str) -> Iterator[Fact]:
-    """The facts of one attempt, in order."""
-    return (fact for fact in observed.facts if fact.attempt == attempt)
