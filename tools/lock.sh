@@ -18,6 +18,6 @@ compile() {
         --no-emit-find-links --no-emit-trusted-host --no-emit-options --annotation-style=line "$@" pyproject.toml
 }
 
-compile --extra server --extra otel --extra dev -o requirements/dev.txt "$@"
+compile --extra server --extra reports --extra otel --extra dev -o requirements/dev.txt "$@"
 compile -c requirements/dev.txt -o requirements/runtime.txt
-compile -c requirements/dev.txt --extra server --extra otel -o requirements/server.txt
+compile -c requirements/dev.txt --extra server --extra reports --extra otel -o requirements/server.txt
