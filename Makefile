@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 export VENV
 
-.PHONY: help setup demo test test-unit test-live test-long lint format bench docs lock clean
+.PHONY: help setup demo test test-unit test-live test-long lint format bench bench-full docs lock clean
 
 help: ## Say what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,8 +45,11 @@ format: setup ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: setup ## Measure start latency and the idle control plane; writes benchmarks/results/
-	$(BIN)/python benchmarks/start_latency.py
+bench: setup ## Every benchmark in its short form; writes benchmarks/results/
+	@$(BIN)/python -m benchmarks.run
+
+bench-full: setup ## Every benchmark in full, which takes hours on two cores
+	@$(BIN)/python -m benchmarks.run --full
 
 docs: setup ## Regenerate openapi.json and docs/guide/cli.md
 	$(BIN)/python -m millpond.api.openapi > openapi.json.new && mv openapi.json.new openapi.json

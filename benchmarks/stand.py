@@ -1,44 +1,21 @@
-"""What every benchmark needs: the machine's name tag, a millpond of its own, quantiles, and the result file."""
+"""A whole millpond for benchmarks that need one running."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
-import platform
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
 
 from millpond.sdk import Client
-
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One measured number.  ``mark`` is the limit that it should stay under, where there is one."""
-
-    id: str
-    figure: str
-    value: float
-    unit: str
-    runs: int
-    mark: float | None = None
-    mark_source: str = ""
-
-    @property
-    def holds(self) -> bool:
-        return self.mark is None or self.value < self.mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,62 +55,3 @@ def pond_open(pool: str, isolation: str = "none") -> Iterator[Pond]:
     finally:
         subprocess.run([program, "down"], env=environ, check=False, timeout=120, stdout=subprocess.DEVNULL)
         shutil.rmtree(state_dir, ignore_errors=True)
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` of all do not exceed."""
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
-
-
-def machine() -> dict[str, object]:
-    """What the figures depend on."""
-    return {
-        "cpu": _cpu_name(),
-        "cores": os.cpu_count(),
-        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-    }
-
-
-def result_write(name: str, figures: Sequence[Figure]) -> Path:
-    """Write ``results/<name>.json`` and print the figures."""
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    result = {
-        "machine": machine(),
-        "commit": commit.stdout.strip(),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "figures": [
-            {key: value for key, value in _fields(figure).items() if value is not None and value != ""}
-            for figure in figures
-        ],
-    }
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    for figure in figures:
-        limit = (
-            "" if figure.mark is None else f"  (limit {figure.mark} {figure.unit}{'' if figure.holds else ', MISSED'})"
-        )
-        print(f"{figure.figure:24} {figure.value:10.2f} {figure.unit}{limit}")
-    return path
-
-
-def _fields(figure: Figure) -> dict[str, object]:
-    return {
-        "id": figure.id,
-        "figure": figure.figure,
-        "value": round(figure.value, 3),
-        "unit": figure.unit,
-        "mark": figure.mark,
-        "mark_source": figure.mark_source,
-        "runs": figure.runs,
-    }
-
-
-def _cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()

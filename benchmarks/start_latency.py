@@ -1,6 +1,6 @@
 """How long from submit to running on an idle pool, and what the idle platform costs.
 
-    python benchmarks/start_latency.py [--jobs 200] [--idle 10]
+    python -m benchmarks.start_latency [--full]
 
 Each job is submitted alone, through the SDK, and has ended before the next one.  *Running* is the engine's own time at
 which every rank's process ran, *submit* is taken before the request is sent; both by the clock of this machine.  The
@@ -9,7 +9,6 @@ counterpart is fork + exec of the same shell command, by the same Python, in the
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import time
@@ -17,11 +16,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import psutil
-from stand import Figure, Pond, pond_open, quantile, result_write
+
+from benchmarks.figures import Figure, Mode, benchmark_main, quantile
+from benchmarks.stand import Pond, pond_open
 
 COMMAND = "true"
 WARM_UP = 5
-TARGET = "target of the platform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,35 +78,31 @@ def _cpu_seconds(process: psutil.Process) -> float:
     return times.user + times.system
 
 
-def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(description="Submit-to-running latency, and the cost of the idle platform.")
-    parser.add_argument("--jobs", type=int, default=200, help="jobs to start one after the other")
-    parser.add_argument("--idle", type=float, default=10.0, help="seconds to watch the idle platform")
-    options = parser.parse_args(argv)
+def run(mode: Mode) -> list[Figure]:
+    """``short`` starts 60 jobs and watches for 5 s, ``full`` 200 and 10 s."""
+    count, idle = (200, 10.0) if mode == "full" else (60, 5.0)
     with pond_open("1x8xA100-40GB") as pond:
         for number in range(WARM_UP):
             start_once(pond, number)
         starts, spawns = [], []
-        for number in range(options.jobs):
+        for number in range(count):
             starts.append(start_once(pond, WARM_UP + number))
             spawns.append(spawn_once())
         time.sleep(2)
-        cpu, memory = idle_cost(pond, options.idle)
-    count = options.jobs
-    figures = [
-        Figure("start", "start_p50_ms", quantile([start.total for start in starts], 0.50), "ms", count, 50, TARGET),
-        Figure("start", "start_p99_ms", quantile([start.total for start in starts], 0.99), "ms", count, 200, TARGET),
-        Figure("start", "stored_p50_ms", quantile([start.stored for start in starts], 0.50), "ms", count),
-        Figure("start", "decided_p50_ms", quantile([start.decided for start in starts], 0.50), "ms", count),
-        Figure("start", "running_p50_ms", quantile([start.running for start in starts], 0.50), "ms", count),
-        Figure("start", "spawn_p50_ms", quantile(spawns, 0.50), "ms", count),
-        Figure("start", "spawn_p99_ms", quantile(spawns, 0.99), "ms", count),
-        Figure("idle", "idle_cpu_percent", cpu, "% of one core", 1, 3, TARGET),
-        Figure("idle", "idle_memory_mb", memory, "MB", 1, 300, TARGET),
+        cpu, memory = idle_cost(pond, idle)
+    totals = [start.total for start in starts]
+    return [
+        Figure("start", "start_p50_ms", quantile(totals, 0.50), "ms", runs=count, aim=50),
+        Figure("start", "start_p99_ms", quantile(totals, 0.99), "ms", runs=count, aim=200),
+        Figure("start", "stored_p50_ms", quantile([start.stored for start in starts], 0.50), "ms", runs=count),
+        Figure("start", "decided_p50_ms", quantile([start.decided for start in starts], 0.50), "ms", runs=count),
+        Figure("start", "running_p50_ms", quantile([start.running for start in starts], 0.50), "ms", runs=count),
+        Figure("start", "spawn_p50_ms", quantile(spawns, 0.50), "ms", runs=count),
+        Figure("start", "spawn_p99_ms", quantile(spawns, 0.99), "ms", runs=count),
+        Figure("start", "idle_cpu_percent", cpu, "% core", aim=3),
+        Figure("start", "idle_memory_mb", memory, "MB", aim=300),
     ]
-    print(f"written: {result_write('start_latency', figures)}")
-    return 0 if all(figure.holds for figure in figures) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(benchmark_main("start_latency", run))
