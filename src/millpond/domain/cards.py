@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from millpond.domain.amounts import CARD, memory_format, memory_parse, milli_format, milli_parse
 from millpond.domain.errors import InvalidInput
+from millpond.domain.names import model_matches
+from millpond.domain.slices import slice_hint
 
 VENDORS = ("nvidia", "amd", "ascend", "cambricon", "hygon", "iluvatar", "moorethreads", "metax")
 MAX_CARDS = 4096
@@ -29,7 +31,8 @@ class CardRequest:
     """What one node of a job asks for.
 
     ``milli`` is the amount in milli-cards (for an elastic request the largest, for slices 0: their worth depends on
-    the card).  ``milli_min`` equals it unless the request is elastic.  ``slice`` and ``slices`` name MIG instances.
+    the card, see `millpond.domain.slices`).  ``milli_min`` equals it unless the request is elastic.  ``slice`` and
+    ``slices`` name MIG instances.
     ``models`` empty means any; ``memory_min``/``memory_max`` are MiB of one card.
     """
 
@@ -88,12 +91,6 @@ class CardRequest:
         return milli_format(self.milli)
 
 
-def model_matches(wanted: str, model: str) -> bool:
-    """Whether `wanted` names `model`: equal, or its beginning up to a hyphen, case aside."""
-    wanted, model = wanted.lower(), model.lower()
-    return model == wanted or model.startswith(wanted + "-")
-
-
 def card_request_parse(text: str) -> CardRequest:
     """Read the ``gpu`` grammar.  Raises `InvalidInput` that names the part and what it should look like."""
     parts = [part.strip() for part in text.strip().split(":")]
@@ -113,11 +110,15 @@ def card_request_parse(text: str) -> CardRequest:
         fields[kind] = part
     milli_min, milli, name, slices = _amount(fields.get("amount", "1"))
     low, high = _memory_range(fields.get("memory", ""))
+    models = _models(fields.get("models", ""))
+    hint = slice_hint(name, models) if name else None
+    if hint is not None:
+        raise InvalidInput(f"no {' or '.join(models) or 'card'} has slices of mig-{name}", hint=hint)
     return CardRequest(
         milli=milli,
         milli_min=milli_min,
         vendor=fields.get("vendor", "").lower(),
-        models=_models(fields.get("models", "")),
+        models=models,
         memory_min=low,
         memory_max=high,
         slice=name,

@@ -22,6 +22,12 @@ RESERVED_ENV = frozenset({"GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "LOCPAT
 glibc takes from programs that change their user (ld.so(8)) must not reach those either."""
 
 
+def model_matches(wanted: str, model: str) -> bool:
+    """Whether `wanted` names `model`: equal, or its beginning up to a hyphen, case aside."""
+    wanted, model = wanted.lower(), model.lower()
+    return model == wanted or model.startswith(wanted + "-")
+
+
 def label_parse(text: str, what: str) -> str:
     """A DNS label: tenants, projects, jobs and nodes are named so on every engine."""
     if not _LABEL.match(text):

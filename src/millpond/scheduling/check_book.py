@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from millpond.domain.cards import model_matches
 from millpond.domain.jobs import QueueClass
+from millpond.domain.names import model_matches
 from millpond.domain.queues import CARDS, Dimensions, QueueConfig, queue_ancestors, queue_tenant
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.snapshot import Job, NodeState, Seat, Snapshot

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from millpond.domain.amounts import milli_format
-from millpond.domain.cards import model_matches
 from millpond.domain.errors import InvalidInput
 from millpond.domain.jobs import QueueClass
+from millpond.domain.names import model_matches
 from millpond.domain.queues import CARDS, Dequeue, Dimensions, QueueConfig, queue_parent
 
 FREE = 1 << 60

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.domain.cards import CardRequest, card_request_parse, model_matches
+from millpond.domain.cards import CardRequest, card_request_parse
 from millpond.domain.errors import InvalidInput
+from millpond.domain.names import model_matches
 
 CASES = {
     "8": CardRequest(8000, 8000),
