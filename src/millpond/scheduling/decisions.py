@@ -39,7 +39,8 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Ask `job` to leave for `claimant`.  ``why`` is preempt (same leaf) or reclaim; lost work in milli-card-seconds.
+    """Ask `job` to leave for `claimant`.  ``why`` is preempt (same leaf), reclaim, or consolidate (it starts again
+    elsewhere at once); lost work in milli-card-seconds.
 
     ``deadline``: in seconds of the snapshot's clock, when it must be gone (decision + grace).
     """
@@ -74,8 +75,24 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class Reservation:
+    """The earliest moment at which a blocked job fits, and where (§5): others may not be in its way then.
+
+    ``time`` in seconds of the snapshot's clock; ``seats`` as they would be then, all on cards of ``model``.
+    """
+
+    job: str
+    model: str
+    time: int
+    seats: tuple[Seat, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """The output of one planning pass.  ``drop_holds`` names jobs whose present hold ends with this plan."""
+    """The output of one planning pass.  ``drop_holds`` names jobs whose present hold ends with this plan.
+
+    ``reservations``: at most one a card model, made anew by every pass.
+    """
 
     now: int
     start: tuple[Start, ...] = ()
@@ -83,6 +100,7 @@ class Plan:
     hold: tuple[HoldFor, ...] = ()
     wait: tuple[Wait, ...] = ()
     drop_holds: tuple[str, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +113,8 @@ class Violation:
 
 
 def plan_json(plan: Plan) -> dict[str, object]:
-    """The plan as plain values, in the form of scheduling.md §9."""
-    return {
+    """The plan as plain values, in the form of scheduling.md §9; ``reserve`` only where something is reserved."""
+    value: dict[str, object] = {
         "start": [{"job": s.job, "rank": s.rank.word, "placement": seats_json(s.seats)} for s in plan.start],
         "evict": [{"job": e.job, "for": e.claimant, "why": e.why, "lost_milli_seconds": e.lost} for e in plan.evict],
         "hold": [
@@ -115,6 +133,17 @@ def plan_json(plan: Plan) -> dict[str, object]:
         ],
         "reshape": [],
     }
+    if plan.reservations:
+        value["reserve"] = [
+            {
+                "job": found.job,
+                "model": found.model,
+                "time": found.time - plan.now,
+                "placement": seats_json(found.seats),
+            }
+            for found in plan.reservations
+        ]
+    return value
 
 
 def plan_bytes(plan: Plan) -> bytes:
