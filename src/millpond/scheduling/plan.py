@@ -155,9 +155,9 @@ class Pass:
         deadline = self.state.now + grace
         borrowed = rank >= Rank.BORROWED_PROD
         why = "preempt" if victim.leaf is leaf else "reclaim"
-        self.evicts.append(Evict(victim.id, job.id, why, victim.lost, deadline, borrowed))
+        self.evicts.append(Evict(victim.id, job.id, why, self.state.lost(victim), deadline, borrowed))
         if borrowed:
-            self.state.cooling.add((leaf.name, victim.leaf.name))
+            self.state.cool(leaf.name, victim.leaf.name, self.state.now)
         self.state.drain(victim, deadline)
 
     def _free_now(self, job: Job, seats: tuple[Seat, ...]) -> bool:

@@ -18,7 +18,7 @@ from millpond.scheduling.rank import Walk
 from millpond.scheduling.sets import EXACT, bits_of, minimal_sets
 from millpond.scheduling.snapshot import Job, RunState, Seat
 from millpond.scheduling.state import State
-from millpond.scheduling.tasks import Kind, Task, behind
+from millpond.scheduling.tasks import Kind, Task, behind, reclaimable
 from millpond.scheduling.usage import CapLack
 
 _LISTED = 12
@@ -80,6 +80,7 @@ class Attempt:
         self.dims: Dims = state.tree.dims_of(model)
         self.claim = (self.leaf, ask.total, self.dims)
         self.lacks: list[CapLack] = list(state.usage.cap_lacks(*self.claim)) if caps else []
+        self._ever = False
         self._walks: dict[frozenset[str], Walk] = {}
         self.base = self._walk(_NOBODY)
         self.tasks: list[Task] = []
@@ -94,7 +95,7 @@ class Attempt:
         """Rooms with too many sets to list, which are asked each time."""
 
     def find(self) -> Eviction | None:
-        candidates = self._candidates()
+        candidates = self.candidates()
         if not candidates and not self.state.leaving:
             return None
         views = self.state.soon(self.job, self.model)
@@ -117,8 +118,12 @@ class Attempt:
             found = self._walks[without] = self.state.walk_with(self.claim, without)
         return found
 
-    def _candidates(self) -> list[tuple[Rank, Task]]:
-        """Everybody who might leave for this claim, with the lowest rank that he may have."""
+    def candidates(self, *, ever: bool = False) -> list[tuple[Rank, Task]]:
+        """Everybody who might leave for this claim, with the lowest rank that he may have.
+
+        ``ever`` also names those whom `min_runtime` or the cool-down still protects.
+        """
+        self._ever = ever
         state = self.state
         own = [task for task in state.leaf_tasks[self.leaf] if state.may_leave(task) and behind(task.job, self.job)]
         last = self._walk(frozenset(task.id for task in own)) if own else self.base
@@ -141,14 +146,12 @@ class Attempt:
         return found
 
     def _reclaimable(self, task: Task, rank: Rank, claim: Rank) -> bool:
-        if rank <= claim or not self._old(task, claim):
-            return False
-        family_safe = rank is Rank.FAMILY and claim is not Rank.GUARANTEED
-        return not family_safe or task.leaf.tenant is self.leaf.tenant
+        family = task.leaf.tenant is self.leaf.tenant
+        return reclaimable(rank, claim, family=family) and self._old(task, claim)
 
     def _old(self, task: Task, claim: Rank) -> bool:
         """`min_runtime` and the cool-down protect from borrowed claims."""
-        if claim < Rank.BORROWED_PROD:
+        if claim < Rank.BORROWED_PROD or self._ever:
             return True
         if (self.leaf.name, task.leaf.name) in self.state.cooling:
             return False
@@ -291,7 +294,7 @@ class Attempt:
                 number = bit.bit_length() - 1
                 task = self.tasks[number]
                 rank = max(rank, Rank.OPPORTUNISTIC - self.ranks[number])
-                lost, milli = lost + task.lost, milli + task.milli
+                lost, milli = lost + self.state.lost(task), milli + task.milli
             known = self._prices[mask] = (rank, lost, milli)
         return known
 
@@ -322,7 +325,7 @@ class Attempt:
             if not allowed:
                 return None
             highest = min(highest, rank)
-            lost, milli, count = lost + task.lost, milli + task.milli, count + 1
+            lost, milli, count = lost + self.state.lost(task), milli + task.milli, count + 1
         return (Rank.OPPORTUNISTIC - highest, self.inversions(mask), lost, milli, count)
 
     def inversions(self, mask: int) -> int:

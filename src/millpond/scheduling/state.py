@@ -6,7 +6,7 @@ and ranks in agreement.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from operator import attrgetter
@@ -16,12 +16,14 @@ from millpond.domain.queues import CARDS, QueueConfig
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, View, pool_size
 from millpond.scheduling.quota import Dims, Queue, tree_build
-from millpond.scheduling.rank import Claim, Walk, tenant_walk
+from millpond.scheduling.rank import Claim, Walk, inner_queues, leaves_of, tenant_walk
 from millpond.scheduling.snapshot import Hold, Job, RunState, Seat, Settings, Snapshot
+from millpond.scheduling.standing import LeafStanding, TenantStanding
 from millpond.scheduling.tasks import Kind, Task, seats_milli
 from millpond.scheduling.usage import Usage
 
 _LAYER = {Kind.RUNNING: RUN, Kind.PLACED: RUN, Kind.DRAINING: LEAVE, Kind.HELD: HOLD}
+_UNBEGUN = frozenset({Kind.PLACED, Kind.HELD})
 _KEY = attrgetter("key")
 
 
@@ -40,19 +42,25 @@ class State:
         self.version = 0
         self.leaving = 0
         """Tasks that are expected to leave soon."""
-        self.cooling = {
-            (past.claimant, past.victim)
-            for past in snapshot.evictions
-            if past.borrowed and self.now - past.time < self.settings.cooldown
-        }
+        self.cooling: dict[tuple[str, str], int] = {}
+        """Pairs of leaves (claimant's, victim's) that cool down, and until when."""
+        for past in snapshot.evictions:
+            if past.borrowed and self.now - past.time < self.settings.cooldown:
+                self.cool(past.claimant, past.victim, past.time)
         self.changed: set[Queue] = set()
         """Tenants whose ranks or shares may have changed since somebody last looked."""
         self._walks: dict[Queue, Walk] = {}
+        self._leaf_standings = {leaf: LeafStanding(leaf) for leaf in self.tree.leaves}
+        self._standings = {tenant: self._standing(tenant) for tenant in self.tree.root.children}
         self._movable: dict[Queue, dict[Rank, list[Task]]] = {}
         self.holds, self.dropped = self._holds(snapshot)
         self._seat_all()
 
     # -- building
+
+    def _standing(self, tenant: Queue) -> TenantStanding:
+        leaves = [self._leaf_standings[leaf] for leaf in leaves_of(tenant)]
+        return TenantStanding(inner_queues(tenant), leaves)
 
     def _holds(self, snapshot: Snapshot) -> tuple[dict[str, Hold], list[str]]:
         """The holds that stand, with the victims that still leave; and the jobs whose holds have ended."""
@@ -91,7 +99,6 @@ class State:
                 continue
             kind = Kind.RUNNING if job.state is RunState.RUNNING else Kind.DRAINING
             task = self.task_make(job, job.seats, kind)
-            task.lost = lost_work(job, task.milli, self.now, self.settings)
             task.counted = not (kind is Kind.DRAINING and job.id in spared)
             task.until = job.until if job.until is not None else self.now + job.grace
             if kind is Kind.DRAINING and task.until < self.now:
@@ -145,13 +152,16 @@ class State:
         insort(self.leaf_tasks[task.leaf], task, key=_KEY)
         self.pool.put(task.job, task.seats, _LAYER[task.kind])
         self._count(task, 1)
+        self._stand(task)
         self._leaving(task, 1)
 
     def remove(self, task: Task) -> None:
         del self.tasks[task.id]
-        self.leaf_tasks[task.leaf].remove(task)
+        mine = self.leaf_tasks[task.leaf]
+        del mine[bisect_left(mine, task.key, key=_KEY)]
         self.pool.put(task.job, task.seats, _LAYER[task.kind], -1)
         self._count(task, -1)
+        self._stand(task, present=False)
         self._leaving(task, -1)
 
     def drain(self, task: Task, until: int) -> None:
@@ -160,12 +170,14 @@ class State:
         self._count(task, -1)
         task.kind, task.until, task.counted = Kind.DRAINING, until, False
         self.pool.put(task.job, task.seats, LEAVE)
+        self._stand(task)
         self._leaving(task, 1)
 
     def uncount(self, task: Task) -> None:
         """A leaving task makes room for a hold, whose usage now counts in its place (§4)."""
         self._count(task, -1)
         task.counted = False
+        self._stand(task)
 
     def recount(self, names: Iterable[str]) -> None:
         """The victims of a hold that has ended count as usage again while they leave, unless another hold has them."""
@@ -175,6 +187,7 @@ class State:
             if task is not None and not task.counted and name not in held:
                 task.counted = True
                 self._count(task, 1)
+                self._stand(task)
 
     def _leaving(self, task: Task, sign: int) -> None:
         if task.kind is Kind.DRAINING:
@@ -182,11 +195,29 @@ class State:
 
     def _count(self, task: Task, sign: int) -> None:
         self.version += 1
-        self._walks.pop(task.leaf.tenant, None)
-        self._movable.pop(task.leaf.tenant, None)
-        self.changed.add(task.leaf.tenant)
+        tenant = task.leaf.tenant
+        self._walks.pop(tenant, None)
+        self._movable.pop(tenant, None)
+        self.changed.add(tenant)
         if task.counted:
             self.usage.add(task.leaf, task.milli, task.dims, firm=not task.job.preemptible, sign=sign)
+
+    def _stand(self, task: Task, *, present: bool = True) -> None:
+        """Count a task among the ranked of its leaf if it is one."""
+        stands = present and task.ranked
+        if stands is not task.stands:
+            task.stands = stands
+            leaf = self._leaf_standings[task.leaf]
+            if stands:
+                leaf.put(task)
+            else:
+                leaf.drop(task)
+        self._standings[task.leaf.tenant].stale = True
+
+    def cool(self, claimant: str, victim: str, time: int) -> None:
+        """Begin a cool-down between two leaves."""
+        pair = (claimant, victim)
+        self.cooling[pair] = max(self.cooling.get(pair, 0), time + self.settings.cooldown)
 
     # -- asking
 
@@ -208,7 +239,18 @@ class State:
         return self.usage.guarantee_lack(self.leaf(job), milli, self.tree.dims_of(model)) is None
 
     def claim_rank(self, leaf: Queue, milli: int, dims: Dims) -> Rank:
-        return self.walk(leaf.tenant).rank(leaf, milli, dims)
+        return self._standings[leaf.tenant].rank(leaf, milli, dims)
+
+    def worst(self, tenant: Queue) -> int:
+        """No ranked job of a tenant has a higher rank number; -1 where nobody is ranked."""
+        standing = self._standings[tenant]
+        if standing.stale:
+            standing.settle()
+        return standing.worst
+
+    def lost(self, task: Task) -> int:
+        """What an eviction of a task would cost now (§3): nothing where it has not begun."""
+        return 0 if task.kind in _UNBEGUN else lost_work(task.job, task.milli, self.now, self.settings)
 
     def views(self, job: Job, model: str) -> list[View]:
         """What the open rooms of a model offer now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from millpond.scheduling.decisions import Rank
 from millpond.scheduling.quota import Dims, Queue
 from millpond.scheduling.snapshot import Job, Seat
 
@@ -24,7 +25,7 @@ class Kind(IntEnum):
 
 @dataclass(eq=False, slots=True)
 class Task:
-    """``milli`` is the whole job's; ``admitted`` orders it in its leaf; ``lost`` is what an eviction would cost."""
+    """``milli`` is the whole job's; ``admitted`` orders it in its leaf; ``stands`` says that it is among the ranked."""
 
     job: Job
     leaf: Queue
@@ -33,11 +34,11 @@ class Task:
     dims: Dims
     seats: tuple[Seat, ...]
     admitted: int
-    lost: int = 0
     counted: bool = True
     victims: tuple[str, ...] = ()
     until: int = 0
     overdue: bool = False
+    stands: bool = False
     key: OrderKey = field(default=(False, 0, 0, ""))
 
     def __post_init__(self) -> None:
@@ -66,3 +67,8 @@ def claim_key(job: Job) -> tuple[int, int, str]:
 def behind(victim: Job, claim: Job) -> bool:
     """Whether `victim` stands behind `claim` in one leaf (§3): preemptible behind not, then lower priority."""
     return (claim.preemptible, -claim.priority) < (victim.preemptible, -victim.priority)
+
+
+def reclaimable(rank: Rank, claim: Rank, *, family: bool) -> bool:
+    """Whether a claim of another leaf may evict somebody of `rank` (§3); ``family`` says that both are of one tenant."""
+    return rank > claim and (rank is not Rank.FAMILY or family or claim is Rank.GUARANTEED)

@@ -1,0 +1,104 @@
+"""A reservation while a pass goes on: whom it binds, and what it leaves to them (scheduling §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from millpond.scheduling.decisions import Rank
+from millpond.scheduling.pool import View, view_make
+from millpond.scheduling.quota import Queue
+from millpond.scheduling.snapshot import Job, Seat, Settings
+from millpond.scheduling.tasks import Task, behind, reclaimable
+
+_SHUT = -(1 << 40)
+"""Free on a card that an eviction must not make free: no victim brings it above zero."""
+
+
+@dataclass(slots=True)
+class Left:
+    """What a reservation leaves of one node to those who would still be there at its time.
+
+    ``cards``: milli-cards of each reserved card.  CPU and memory are None where the reserved job asks for none.
+    """
+
+    cards: dict[int, int]
+    cpu: int | None
+    memory: int | None
+
+    def take(self, job: Job, seat: Seat, sign: int) -> None:
+        for card in seat.cards:
+            if card in self.cards:
+                self.cards[card] -= seat.milli * sign
+        if self.cpu is not None:
+            self.cpu -= job.cpu * sign
+        if self.memory is not None:
+            self.memory -= job.memory * sign
+
+    def mask(self, view: View, *, shut: bool) -> View:
+        """`view` without what is reserved; ``shut`` keeps the cards closed whoever is evicted from them."""
+        free = list(view.free)
+        for card, left in self.cards.items():
+            free[card] = _SHUT if shut else min(free[card], left)
+        cpu = view.cpu if self.cpu is None else min(view.cpu, self.cpu)
+        memory = view.memory if self.memory is None else min(view.memory, self.memory)
+        return view_make(view.room, free, cpu, memory)
+
+
+@dataclass(eq=False, slots=True)
+class Kept:
+    """``rank`` is that of the claim; ``rooms`` by index; ``serial`` tells the reservations of a state apart.
+
+    ``broken``: somebody of higher rank has taken of it since.
+    """
+
+    serial: int
+    job: Job
+    leaf: Queue
+    rank: Rank
+    model: str
+    time: int
+    seats: tuple[Seat, ...]
+    rooms: dict[int, Left]
+    broken: bool = False
+    taken: set[str] = field(default_factory=set)
+    """Jobs seated since on its nodes that will still be there then."""
+
+    def binds(
+        self, job: Job, leaf: Queue, rank: Rank, now: int, settings: Settings, cooling: Mapping[tuple[str, str], int]
+    ) -> bool:
+        """Whether a job must stay off: not of higher rank, not gone by the time, and not to be evicted then."""
+        if job.id == self.job.id or rank < self.rank:
+            return False
+        if job.max_duration is not None and now + job.max_duration <= self.time:
+            return False
+        if not job.preemptible:
+            return True
+        if leaf is self.leaf:
+            may = behind(job, self.job)
+        else:
+            may = reclaimable(rank, self.rank, family=leaf.tenant is self.leaf.tenant)
+        safe = self.rank >= Rank.BORROWED_PROD and (
+            now + settings.min_runtime > self.time or cooling.get((self.leaf.name, leaf.name), now) > self.time
+        )
+        return safe or not may
+
+    def seated(self, task: Task, rooms: Mapping[str, int], *, bound: bool, above: bool) -> None:
+        """A task has got seats since the reservation was made; ``above``: by its rank, which may upset it."""
+        for seat in task.seats:
+            left = self.rooms.get(rooms.get(seat.node, -1))
+            if left is None:
+                continue
+            self.broken |= above
+            if bound:
+                self.taken.add(task.id)
+                left.take(task.job, seat, 1)
+
+    def unseated(self, task: Task, rooms: Mapping[str, int]) -> None:
+        """It has lost them again."""
+        if task.id in self.taken:
+            self.taken.discard(task.id)
+            for seat in task.seats:
+                left = self.rooms.get(rooms.get(seat.node, -1))
+                if left is not None:
+                    left.take(task.job, seat, -1)
