@@ -2,6 +2,8 @@
 
 A hold lies on the same cards as the victims that leave for it, so what is free to others now is
 ``1000 - running - max(leaving, held)`` of each card, and what is free once they have left ``1000 - running - held``.
+A slice weighs a whole card here, so that a card with slices is free to others when the last of them has gone; which
+memory slots slices take is kept beside it, for rooms that have any.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from millpond.domain.amounts import CARD
 from millpond.domain.cards import CardRequest
 from millpond.domain.names import natural_key
 from millpond.domain.nodes import CardKind
+from millpond.domain.slices import MEDIA, SliceTable, slice_table
 from millpond.scheduling.snapshot import Job, NodeState, Seat
 
 RUN, LEAVE, HOLD = 0, 1, 2
@@ -21,12 +24,18 @@ RUN, LEAVE, HOLD = 0, 1, 2
 _BROKEN = 1 << 40
 """Taken on a quarantined card: no release ever makes it free."""
 
+ALL_SLOTS = MEDIA | (MEDIA - 1)
+"""A mask of every slot that any card has."""
+
 _NO_CARDS = CardKind(model="", vendor="", memory=0, count=0)
 
 
 @dataclass(slots=True)
 class View:
-    """What one room offers: milli-cards of each card, idle cards, the largest share, milli-CPU and MiB."""
+    """What one room offers: milli-cards of each card, idle cards, the largest share, milli-CPU and MiB.
+
+    ``slices``: masks of the slots taken by slices, per card; None where no slice sits.
+    """
 
     room: Room
     free: list[int]
@@ -34,6 +43,7 @@ class View:
     largest: int
     cpu: int
     memory: int
+    slices: list[list[int]] | None = None
 
 
 class Room:
@@ -43,7 +53,9 @@ class Room:
         "_soon",
         "broken",
         "cards",
+        "changes",
         "cpu",
+        "demand",
         "index",
         "key",
         "kind",
@@ -52,12 +64,14 @@ class Room:
         "name",
         "now",
         "open",
+        "slices",
         "state",
         "whole",
     )
 
-    def __init__(self, state: NodeState, index: int) -> None:
+    def __init__(self, state: NodeState, index: int, demand: Mapping[str, int]) -> None:
         spec = state.spec
+        self.demand = demand
         self.state = state
         self.index = index
         self.name = spec.name
@@ -69,6 +83,8 @@ class Room:
         self.cards = [[_BROKEN if card in self.broken else 0 for card in range(self.kind.count)], *self._zeros(2)]
         self.cpu = [0, 0, 0]
         self.memory = [0, 0, 0]
+        self.slices: list[list[list[int]]] | None = None
+        """Masks of slots taken by slices, by layer and card; None as long as no slice was seated here."""
         self.now = View(self, [], 0, 0, 0, 0)
         self._soon: View | None = None
         self.whole = view_make(self, [CARD] * self.kind.count, spec.cpu, spec.memory)
@@ -80,6 +96,7 @@ class Room:
 
     def refresh(self) -> None:
         run, leave, hold = self.cards
+        self.changes.append(self.index)
         self._soon = None
         view = self.now
         view.free = [CARD - a - max(b, c) for a, b, c in zip(run, leave, hold, strict=True)]
@@ -87,6 +104,47 @@ class Room:
         view.largest = max(view.free, default=0)
         view.cpu = self.state.spec.cpu - self.cpu[RUN] - max(self.cpu[LEAVE], self.cpu[HOLD])
         view.memory = self.state.spec.memory - self.memory[RUN] - max(self.memory[LEAVE], self.memory[HOLD])
+        view.slices = self._slices_now(self.slices) if self.slices is not None else None
+
+    @property
+    def table(self) -> SliceTable | None:
+        """How the cards of this node divide; None if they do not.  Cards found by a driver say themselves (`mig`)."""
+        kind = self.kind
+        return None if kind.uuids and not kind.mig else slice_table(kind.model, kind.memory)
+
+    def mask(self, seat: Seat) -> int:
+        """The slots that a slice's seat takes; all of them if the seat makes no sense here."""
+        table = self.table
+        profile = table.find(seat.slice) if table is not None else None
+        return ALL_SLOTS if profile is None or seat.slot is None else profile.mask(seat.slot)
+
+    def slice_put(self, seat: Seat, layer: int, sign: int) -> None:
+        """Seat a slice, or with ``sign`` -1 take it away."""
+        if self.slices is None:
+            self.slices = [[[] for _ in range(self.kind.count)] for _ in (RUN, LEAVE, HOLD)]
+        mask = self.mask(seat)
+        for card in seat.cards:
+            if card < self.kind.count:
+                if sign > 0:
+                    self.slices[layer][card].append(mask)
+                else:
+                    self.slices[layer][card].remove(mask)
+
+    def _slices_now(self, slices: list[list[list[int]]]) -> list[list[int]]:
+        """The masks of all layers; a card that somebody takes otherwise, in any layer, is full."""
+        run, leave, hold = slices
+        found: list[list[int]] = []
+        for card in range(self.kind.count):
+            masks = [*run[card], *leave[card], *hold[card]]
+            if any(self.cards[layer][card] > CARD * len(slices[layer][card]) for layer in (RUN, LEAVE, HOLD)):
+                masks.append(ALL_SLOTS)
+            found.append(masks)
+        return found
+
+    def _slices_of(self, *layers: int) -> list[list[int]] | None:
+        if self.slices is None:
+            return None
+        return [[mask for layer in layers for mask in self.slices[layer][card]] for card in range(self.kind.count)]
 
     def soon(self) -> View:
         """The view once everybody who leaves has left."""
@@ -99,31 +157,43 @@ class Room:
                 free,
                 spec.cpu - self.cpu[RUN] - self.cpu[HOLD],
                 spec.memory - self.memory[RUN] - self.memory[HOLD],
+                self._slices_of(RUN, HOLD),
             )
         return self._soon
 
     def unheld(self) -> View:
         """As `soon`, if nothing were kept for anybody."""
         spec = self.state.spec
-        return view_make(
-            self, [CARD - taken for taken in self.cards[RUN]], spec.cpu - self.cpu[RUN], spec.memory - self.memory[RUN]
-        )
+        free = [CARD - taken for taken in self.cards[RUN]]
+        cpu, memory = spec.cpu - self.cpu[RUN], spec.memory - self.memory[RUN]
+        return view_make(self, free, cpu, memory, self._slices_of(RUN))
 
 
-def view_make(room: Room, free: list[int], cpu: int, memory: int) -> View:
-    return View(room, free, free.count(CARD), max(free, default=0), cpu, memory)
+def view_make(room: Room, free: list[int], cpu: int, memory: int, slices: list[list[int]] | None = None) -> View:
+    return View(room, free, free.count(CARD), max(free, default=0), cpu, memory, slices)
+
+
+def seat_weight(seat: Seat) -> int:
+    """What a seat takes of each of its cards, as others see it: next to a slice only slices may sit."""
+    return CARD if seat.slice else seat.milli
 
 
 def view_with(view: View, seats: Iterable[tuple[Seat, Job]]) -> View:
     """`view` as if these seats on its node were free too."""
     free, cpu, memory = list(view.free), view.cpu, view.memory
+    slices = None if view.slices is None else [list(masks) for masks in view.slices]
+    counted: set[str] = set()
     for seat, job in seats:
-        cpu += job.cpu
-        memory += job.memory
+        if job.id not in counted:  # several slices of a job on one node share its CPU and memory
+            counted.add(job.id)
+            cpu += job.cpu
+            memory += job.memory
         for card in seat.cards:
             if card < len(free):
-                free[card] += seat.milli
-    return view_make(view.room, free, cpu, memory)
+                free[card] += seat_weight(seat)
+                if seat.slice and slices is not None and (mask := view.room.mask(seat)) in slices[card]:
+                    slices[card].remove(mask)
+    return view_make(view.room, free, cpu, memory, slices)
 
 
 class Pool:
@@ -131,9 +201,12 @@ class Pool:
 
     def __init__(self, nodes: Iterable[NodeState]) -> None:
         ordered = sorted(nodes, key=lambda state: natural_key(state.spec.name))
-        self.rooms = [Room(state, index) for index, state in enumerate(ordered)]
+        self.demand: dict[str, int] = {}
+        """How many slices of each profile are waited for: where a new one begins leaves them room (`slices`)."""
+        self.rooms = [Room(state, index, self.demand) for index, state in enumerate(ordered)]
         self.by_name = {room.name: room for room in self.rooms}
         self._open: dict[CardRequest, dict[str, list[Room]]] = {}
+        self._kinds: dict[str, CardKind] = {}
         self._configured: dict[CardRequest, dict[str, list[Room]]] = {}
 
     def models(self, gpu: CardRequest) -> Mapping[str, list[Room]]:
@@ -150,6 +223,20 @@ class Pool:
             found = self._configured[gpu] = self._matching(gpu, open_only=False)
         return found
 
+    def demand_set(self, waiting: Iterable[Job]) -> None:
+        """Note which slices the waiting jobs want."""
+        self.demand.clear()
+        for job in waiting:
+            if job.gpu.slice:
+                self.demand[job.gpu.slice] = self.demand.get(job.gpu.slice, 0) + job.gpu.slices * job.nodes
+
+    def kind(self, model: str) -> CardKind:
+        """The cards of a model, as the first node has them."""
+        if not self._kinds:
+            for room in reversed(self.rooms):
+                self._kinds[room.kind.model] = room.kind
+        return self._kinds.get(model, _NO_CARDS)
+
     def _matching(self, gpu: CardRequest, *, open_only: bool) -> dict[str, list[Room]]:
         found: dict[str, list[Room]] = {}
         for room in self.rooms:
@@ -158,12 +245,15 @@ class Pool:
                 continue
             if gpu.none:
                 found.setdefault("", []).append(room)
+            elif gpu.slice and (room.table is None or room.table.find(gpu.slice) is None):
+                continue
             elif kind.count and gpu.card_matches(kind.vendor, kind.model, kind.memory):
                 found.setdefault(kind.model, []).append(room)
         return dict(sorted(found.items()))
 
     def put(self, job: Job, seats: Iterable[Seat], layer: int, sign: int = 1) -> None:
         """Seat a job in a layer; ``sign`` -1 takes it away.  Seats on unknown nodes or cards take nothing."""
+        counted: set[str] = set()
         for seat in seats:
             room = self.by_name.get(seat.node)
             if room is None:
@@ -171,9 +261,13 @@ class Pool:
             taken = room.cards[layer]
             for card in seat.cards:
                 if card < len(taken):
-                    taken[card] += seat.milli * sign
-            room.cpu[layer] += job.cpu * sign
-            room.memory[layer] += job.memory * sign
+                    taken[card] += seat_weight(seat) * sign
+            if seat.slice:
+                room.slice_put(seat, layer, sign)
+            if seat.node not in counted:  # several slices of a job on one node share its CPU and memory
+                counted.add(seat.node)
+                room.cpu[layer] += job.cpu * sign
+                room.memory[layer] += job.memory * sign
             room.refresh()
 
 
