@@ -1,16 +1,19 @@
 """Where a job fits (scheduling §6): pure functions of what the rooms offer.
 
-Fractions go to the fullest card that takes them, everything else to the tightest node, then to the first in natural
+Fractions and slices go to the fullest card that takes them, everything else to the tightest node, then to the first in natural
 order.  Inside a node whole cards stay in the smallest link island that holds them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from millpond.domain.amounts import CARD
+from millpond.domain.nodes import CardKind
+from millpond.domain.slices import slice_milli
 from millpond.scheduling.pool import Room, View
+from millpond.scheduling.slices import slice_capacity, slice_score, slice_seats
 from millpond.scheduling.snapshot import Job, Seat
 
 LINK_LEVELS = frozenset({"nvlink", "link", "island"})
@@ -21,7 +24,10 @@ NODE_LEVEL = "node"
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What each of ``nodes`` distinct nodes must give: milli-cards (whole cards or one fraction), milli-CPU, MiB."""
+    """What each of ``nodes`` distinct nodes must give: milli-cards (whole cards or one fraction), milli-CPU, MiB.
+
+    Or ``slices`` slices of the profile ``slice``; what they count in milli-cards depends on the card: see `ask_sized`.
+    """
 
     milli: int
     nodes: int
@@ -29,11 +35,13 @@ class Ask:
     memory: int
     require: str = ""
     prefer: str = ""
+    slice: str = ""
+    slices: int = 0
 
     @property
     def whole(self) -> int:
-        """Whole cards a node; 0 for a fraction or no cards."""
-        return self.milli // CARD
+        """Whole cards a node; 0 for a fraction, slices or no cards."""
+        return 0 if self.slice else self.milli // CARD
 
     @property
     def total(self) -> int:
@@ -47,11 +55,21 @@ class Ask:
 def ask_make(job: Job, milli: int | None = None) -> Ask:
     """The ask of a job at `milli` a node; by default at its smallest size."""
     size = job.gpu.milli_min if milli is None else milli
-    return Ask(size, job.nodes, job.cpu, job.memory, job.require, job.prefer)
+    gpu = job.gpu
+    return Ask(size, job.nodes, job.cpu, job.memory, job.require, job.prefer, gpu.slice, gpu.slices)
+
+
+def ask_sized(ask: Ask, kind: CardKind) -> Ask:
+    """The ask with what its slices count on such cards; unchanged if it is for no slices."""
+    if not ask.slice:
+        return ask
+    return replace(ask, milli=(slice_milli(kind.model, kind.memory, ask.slice) or 0) * ask.slices)
 
 
 def cards_enough(view: View, ask: Ask) -> bool:
     """Whether the cards of one node are enough, whatever its CPU and memory."""
+    if ask.slice:
+        return slice_capacity(view, ask.slice, ask.slices) >= ask.slices
     if ask.milli < CARD:
         return ask.milli == 0 or view.largest >= ask.milli
     if view.idle < ask.whole:
@@ -76,17 +94,19 @@ def place(views: Iterable[View], ask: Ask) -> tuple[Seat, ...] | None:
     chosen = _topology(fitting, ask)
     if chosen is None:
         return None
-    return tuple(seat_make(view, ask) for view in chosen)
+    return tuple(seat for view in chosen for seat in seats_make(view, ask))
 
 
-def seat_make(view: View, ask: Ask) -> Seat:
-    """The cards of one node that the ask takes; the view must fit it."""
+def seats_make(view: View, ask: Ask) -> tuple[Seat, ...]:
+    """What the ask takes of one node: one seat, or one for each slice; the view must fit it."""
+    if ask.slice:
+        return slice_seats(view, ask.slice, ask.slices)
     if ask.milli == 0:
-        return Seat(view.room.name)
+        return (Seat(view.room.name),)
     if ask.milli < CARD:
         card = min((free, index) for index, free in enumerate(view.free) if free >= ask.milli)[1]
-        return Seat(view.room.name, (card,), ask.milli)
-    return Seat(view.room.name, _cards(view, ask.whole), CARD)
+        return (Seat(view.room.name, (card,), ask.milli),)
+    return (Seat(view.room.name, _cards(view, ask.whole), CARD),)
 
 
 def _topology(fitting: list[View], ask: Ask) -> list[View] | None:
@@ -118,8 +138,10 @@ def _tightest(fitting: list[View], ask: Ask) -> list[View]:
     return sorted(fitting, key=lambda view: _score(view, ask))[: ask.nodes]
 
 
-def _score(view: View, ask: Ask) -> tuple[int, int, int, int]:
-    """The smaller the better: the fullest card for a fraction, else the tightest node; then natural order."""
+def _score(view: View, ask: Ask) -> tuple[int, ...]:
+    """The smaller the better: the fullest card for a fraction or slice, else the tightest node; then natural order."""
+    if ask.slice:
+        return slice_score(view, ask.slice, ask.slices)
     if ask.milli == 0:
         return (view.idle, view.cpu, view.memory, view.room.index)
     if ask.milli < CARD:
