@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 from bisect import insort
 from collections.abc import Iterable
-from fractions import Fraction
 
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.quota import Queue
@@ -17,7 +16,7 @@ from millpond.scheduling.snapshot import Job
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import claim_key
 
-HeadKey = tuple[Rank, Fraction, int, str]
+HeadKey = tuple[Rank, int, int, str]
 
 
 class Line:

@@ -1,7 +1,7 @@
 """Rank (scheduling §2): what a running job may rely on, and what a claim would be if it came last.
 
-One walk covers one tenant, since no rank depends on another tenant.  `Walk` remembers what was left at the end of every
-level, so that the rank of any number of claims costs a few comparisons each.
+One walk covers one tenant, since no rank depends on another tenant.  It looks at every task, so it is taken only where
+somebody may have to leave; `standing` keeps the ranks of claims up to date without it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from millpond.domain.jobs import QueueClass
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.quota import Dims, Queue, Vector, fits, take
+from millpond.scheduling.standing import borrowed, inner_above
 from millpond.scheduling.tasks import Task
 
 Claim = tuple[Queue, int, Dims]
@@ -22,25 +23,10 @@ _NOBODY: frozenset[str] = frozenset()
 
 @dataclass(slots=True)
 class Walk:
-    """``ranks`` of the running jobs of a tenant, and what was left: in each leaf, and of each level's queues."""
+    """``ranks`` of the running jobs of a tenant, and of the claim that came last, if one did."""
 
     ranks: dict[str, Rank] = field(default_factory=dict)
     claim: Rank | None = None
-    _leaf_left: dict[Queue, tuple[Vector, Vector]] = field(default_factory=dict)
-    _level_left: list[tuple[int, dict[Queue, Vector]]] = field(default_factory=list)
-
-    def rank(self, leaf: Queue, milli: int, dims: Dims) -> Rank:
-        """The rank of a claim at the very end of this walk."""
-        if leaf.klass is QueueClass.BESTEFFORT:
-            return Rank.OPPORTUNISTIC
-        guarantee, deserved = self._leaf_left[leaf]
-        if fits(deserved, milli, dims):
-            return Rank.GUARANTEED if fits(guarantee, milli, dims) else Rank.DESERVED
-        for depth, left in self._level_left:
-            inner = _inner(leaf, depth)
-            if inner and all(fits(left[queue], milli, dims) for queue in inner):
-                return Rank.FAMILY
-        return _borrowed(leaf)
 
 
 def tenant_walk(
@@ -65,13 +51,12 @@ def tenant_walk(
                 left = ranked[queue] = list(queue.deserved)
             take(left, milli, dims)
 
-    for leaf in _leaves(tenant):
+    for leaf in leaves_of(tenant):
         mine = [task for task in tasks.get(leaf, ()) if task.ranked and task.id not in without]
         if leaf.klass is QueueClass.BESTEFFORT:
             walk.ranks.update((task.id, Rank.OPPORTUNISTIC) for task in mine)
             continue
         guarantee, deserved = list(leaf.guarantee), list(leaf.deserved)
-        walk._leaf_left[leaf] = (guarantee, deserved)
         prod = leaf.klass is not QueueClass.PROD
         for task in mine:
             rank = _own(guarantee, deserved, task.milli, task.dims)
@@ -100,22 +85,21 @@ def _family(
     walk: Walk, tenant: Queue, rest: _Rest, ranked: dict[Queue, Vector], count: Callable[[Queue, int, Dims], None]
 ) -> None:
     """What the tenant's own leaves leave idle, project first; the others borrow."""
-    for queue in _inner_queues(tenant):
+    for queue in inner_queues(tenant):
         ranked.setdefault(queue, list(queue.deserved))
     for depth in (2, 1):
         still: _Rest = []
         for item in rest:
             leaf, milli, dims = item[4]
-            inner = _inner(leaf, depth)
+            inner = inner_above(leaf.path[1:-1], depth)
             if not inner or not all(fits(ranked[queue], milli, dims) for queue in inner):
                 still.append(item)
                 continue
             _rank_set(walk, item[3], Rank.FAMILY)
             count(leaf, milli, dims)
         rest = still
-        walk._level_left.append((depth, {queue: list(left) for queue, left in ranked.items()}))
     for item in rest:
-        _rank_set(walk, item[3], _borrowed(item[4][0]))
+        _rank_set(walk, item[3], borrowed(item[4][0]))
 
 
 def _rank_set(walk: Walk, task: Task | None, rank: Rank) -> None:
@@ -137,25 +121,15 @@ def _own(guarantee: Vector, deserved: Vector, milli: int, dims: Dims) -> Rank | 
     return rank
 
 
-def _inner(leaf: Queue, depth: int) -> tuple[Queue, ...]:
-    """The inner queues above `leaf` from the one at `depth` (1 = tenant, 2 = project) up to the tenant."""
-    above = leaf.path[1:-1]
-    return above[len(above) - depth :] if len(above) >= depth else ()
-
-
-def _borrowed(leaf: Queue) -> Rank:
-    return Rank.BORROWED_PROD if leaf.klass is QueueClass.PROD else Rank.BORROWED_BATCH
-
-
-def _leaves(queue: Queue) -> Iterable[Queue]:
+def leaves_of(queue: Queue) -> Iterable[Queue]:
     if queue.klass is not None:
         yield queue
     for child in queue.children:
-        yield from _leaves(child)
+        yield from leaves_of(child)
 
 
-def _inner_queues(queue: Queue) -> Iterable[Queue]:
+def inner_queues(queue: Queue) -> Iterable[Queue]:
     if queue.klass is None:
         yield queue
         for child in queue.children:
-            yield from _inner_queues(child)
+            yield from inner_queues(child)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 from millpond.scheduling.quota import FREE, Dims, Queue, Tree
 
@@ -77,13 +76,17 @@ class Usage:
                     return CapLack(leaf, dim, firm[dim], leaf.guarantee[dim], milli)
         return None
 
-    def share(self, leaf: Queue) -> Fraction:
-        """Dominant share: the largest usage/deserved of the leaf; a deserved amount of 0 counts as 1 milli-card."""
-        used = self._used[leaf.index]
-        return max(
-            Fraction(amount, max(deserved, 1)) if deserved != FREE else Fraction(0)
-            for amount, deserved in zip(used, leaf.deserved, strict=True)
-        )
+    def share(self, leaf: Queue) -> int:
+        """Dominant share, the largest usage/deserved of the leaf, as an integer that orders as the fraction does.
+
+        A deserved amount of 0 counts as 1 milli-card.  Two different fractions with denominators below 2^64 differ by
+        more than 2^-128, so that much of a fraction tells them apart.
+        """
+        largest = 0
+        for amount, deserved in zip(self._used[leaf.index], leaf.deserved, strict=True):
+            if amount and deserved != FREE:
+                largest = max(largest, (amount << 128) // (deserved or 1))
+        return largest
 
     def kept(self, leaf: Queue, dim: int, returned: dict[Queue, int] | None = None) -> int:
         """Milli-cards of a dimension that claims of `leaf` must leave free for queues that do not lend (§1).
