@@ -17,7 +17,7 @@ _SHUT = -(1 << 40)
 
 @dataclass(slots=True)
 class Left:
-    """What a reservation leaves of one node to those who would still be there at its time.
+    """What a reservation leaves of one node to those whom it binds.
 
     ``cards``: milli-cards of each reserved card.  CPU and memory are None where the reserved job asks for none.
     """
@@ -35,7 +35,7 @@ class Left:
         if self.memory is not None:
             self.memory -= job.memory * sign
 
-    def mask(self, view: View, *, shut: bool) -> View:
+    def mask(self, view: View, *, shut: bool = False) -> View:
         """`view` without what is reserved; ``shut`` keeps the cards closed whoever is evicted from them."""
         free = list(view.free)
         for card, left in self.cards.items():
@@ -47,7 +47,7 @@ class Left:
 
 @dataclass(eq=False, slots=True)
 class Kept:
-    """``rank`` is that of the claim; ``rooms`` by index; ``serial`` tells the reservations of a state apart.
+    """``rank`` is that of the claim; ``rooms`` by name of the node; ``serial`` tells the reservations of a state apart.
 
     ``broken``: somebody of higher rank has taken of it since.
     """
@@ -59,7 +59,7 @@ class Kept:
     model: str
     time: int
     seats: tuple[Seat, ...]
-    rooms: dict[int, Left]
+    rooms: dict[str, Left]
     broken: bool = False
     taken: set[str] = field(default_factory=set)
     """Jobs seated since on its nodes that will still be there then."""
@@ -83,10 +83,10 @@ class Kept:
         )
         return safe or not may
 
-    def seated(self, task: Task, rooms: Mapping[str, int], *, bound: bool, above: bool) -> None:
+    def seated(self, task: Task, *, bound: bool, above: bool) -> None:
         """A task has got seats since the reservation was made; ``above``: by its rank, which may upset it."""
         for seat in task.seats:
-            left = self.rooms.get(rooms.get(seat.node, -1))
+            left = self.rooms.get(seat.node)
             if left is None:
                 continue
             self.broken |= above
@@ -94,11 +94,11 @@ class Kept:
                 self.taken.add(task.id)
                 left.take(task.job, seat, 1)
 
-    def unseated(self, task: Task, rooms: Mapping[str, int]) -> None:
+    def unseated(self, task: Task) -> None:
         """It has lost them again."""
         if task.id in self.taken:
             self.taken.discard(task.id)
             for seat in task.seats:
-                left = self.rooms.get(rooms.get(seat.node, -1))
+                left = self.rooms.get(seat.node)
                 if left is not None:
                     left.take(task.job, seat, -1)

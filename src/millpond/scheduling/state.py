@@ -14,6 +14,8 @@ from operator import attrgetter
 from millpond.domain.jobs import QueueClass
 from millpond.domain.queues import CARDS, QueueConfig
 from millpond.scheduling.decisions import Rank
+from millpond.scheduling.ends import Ends
+from millpond.scheduling.kept import Kept
 from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, View, pool_size
 from millpond.scheduling.quota import Dims, Queue, tree_build
 from millpond.scheduling.rank import Claim, Walk, inner_queues, leaves_of, tenant_walk
@@ -42,6 +44,11 @@ class State:
         self.version = 0
         self.leaving = 0
         """Tasks that are expected to leave soon."""
+        self.kept: list[Kept] = []
+        """The reservations of this pass."""
+        self.freed = 0
+        """Grows whenever somebody leaves, so that what has been reserved may be possible earlier."""
+        self._ends: Ends | None = None
         self.cooling: dict[tuple[str, str], int] = {}
         """Pairs of leaves (claimant's, victim's) that cool down, and until when."""
         for past in snapshot.evictions:
@@ -139,8 +146,12 @@ class State:
         return Task(job, self.leaf(job), kind, seats_milli(seats), dims, seats, admitted)
 
     def dims_at(self, seats: tuple[Seat, ...]) -> Dims:
+        return self.tree.dims_of(self.model_of(seats))
+
+    def model_of(self, seats: tuple[Seat, ...]) -> str:
+        """The card model of the nodes of a placement; empty if they are unknown or have no cards."""
         room = self.pool.by_name.get(seats[0].node) if seats else None
-        return self.tree.dims_of(room.kind.model) if room is not None else (0,)
+        return room.kind.model if room is not None else ""
 
     def leaf(self, job: Job) -> Queue:
         return self.tree.queues[job.queue]
@@ -148,12 +159,16 @@ class State:
     # -- changing
 
     def add(self, task: Task) -> None:
+        if self.kept:
+            self._kept_seat(task)
         self.tasks[task.id] = task
         insort(self.leaf_tasks[task.leaf], task, key=_KEY)
         self.pool.put(task.job, task.seats, _LAYER[task.kind])
         self._count(task, 1)
         self._stand(task)
         self._leaving(task, 1)
+        if self._ends is not None:
+            self._ends.put(self.model_of(task.seats), task)
 
     def remove(self, task: Task) -> None:
         del self.tasks[task.id]
@@ -163,6 +178,11 @@ class State:
         self._count(task, -1)
         self._stand(task, present=False)
         self._leaving(task, -1)
+        self.freed += 1
+        if self._ends is not None:
+            self._ends.drop(task)
+        for kept in self.kept:
+            kept.unseated(task)
 
     def drain(self, task: Task, until: int) -> None:
         """A running task begins to leave: it keeps its cards until then, but no longer counts as usage."""
@@ -172,6 +192,9 @@ class State:
         self.pool.put(task.job, task.seats, LEAVE)
         self._stand(task)
         self._leaving(task, 1)
+        self.freed += 1
+        if self._ends is not None:
+            self._ends.put(self.model_of(task.seats), task)
 
     def uncount(self, task: Task) -> None:
         """A leaving task makes room for a hold, whose usage now counts in its place (§4)."""
@@ -214,6 +237,13 @@ class State:
                 leaf.drop(task)
         self._standings[task.leaf.tenant].stale = True
 
+    def _kept_seat(self, task: Task) -> None:
+        """Tell the reservations of seats that are given away after them."""
+        rank = self.claim_rank(task.leaf, task.milli, task.dims)
+        for kept in self.kept:
+            bound = self.binds(kept, task.job, rank)
+            kept.seated(task, bound=bound, above=not bound and rank < kept.rank)
+
     def cool(self, claimant: str, victim: str, time: int) -> None:
         """Begin a cool-down between two leaves."""
         pair = (claimant, victim)
@@ -251,6 +281,18 @@ class State:
     def lost(self, task: Task) -> int:
         """What an eviction of a task would cost now (§3): nothing where it has not begun."""
         return 0 if task.kind in _UNBEGUN else lost_work(task.job, task.milli, self.now, self.settings)
+
+    def binds(self, kept: Kept, job: Job, rank: Rank) -> bool:
+        """Whether a reservation keeps a job of this claim rank off its cards."""
+        return kept.binds(job, self.leaf(job), rank, self.now, self.settings, self.cooling)
+
+    def ends(self) -> Ends:
+        """When everybody is expected to end; made when first asked for, and kept up from then on."""
+        if self._ends is None:
+            self._ends = Ends(self.settings.assumed_limit)
+            for task in self.tasks.values():
+                self._ends.put(self.model_of(task.seats), task)
+        return self._ends
 
     def views(self, job: Job, model: str) -> list[View]:
         """What the open rooms of a model offer now."""
