@@ -110,7 +110,7 @@ def _shape(row: Mapping[str, str]) -> Shape:
     cards, milli = int(row["num_gpu"]), min(1000, int(row["gpu_milli"] or 0))
     if not cards or not milli:
         return Shape(int(row["cpu_milli"]), int(row["memory_mib"]), 0, 0)
-    models = tuple(name for name in (row.get("gpu_spec") or "").split("|") if name)
+    models = tuple(sorted(name for name in (row.get("gpu_spec") or "").split("|") if name))
     return Shape(int(row["cpu_milli"]), int(row["memory_mib"]), cards, milli, models)
 
 
