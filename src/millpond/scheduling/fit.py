@@ -1,7 +1,7 @@
 """Where a job fits (scheduling §6): pure functions of what the rooms offer.
 
-Fractions and slices go to the fullest card that takes them, everything else to the tightest node, then to the first in natural
-order.  Inside a node whole cards stay in the smallest link island that holds them.
+Fractions and slices go to the fullest card that takes them, everything else to the tightest node, then to the first in
+natural order.  Inside a node whole cards stay in the smallest link island that holds them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from millpond.domain.amounts import CARD
-from millpond.domain.nodes import CardKind
 from millpond.domain.slices import slice_milli
-from millpond.scheduling.pool import Room, View
-from millpond.scheduling.slices import slice_capacity, slice_score, slice_seats
+from millpond.scheduling.pool import Pool, Room, View
+from millpond.scheduling.slices import slice_capacity, slice_free, slice_score, slice_seats
 from millpond.scheduling.snapshot import Job, Seat
 
 LINK_LEVELS = frozenset({"nvlink", "link", "island"})
@@ -26,7 +25,7 @@ NODE_LEVEL = "node"
 class Ask:
     """What each of ``nodes`` distinct nodes must give: milli-cards (whole cards or one fraction), milli-CPU, MiB.
 
-    Or ``slices`` slices of the profile ``slice``; what they count in milli-cards depends on the card: see `ask_sized`.
+    Or ``slices`` slices of the profile ``slice``; what they count in milli-cards depends on the card: see `ask_on`.
     """
 
     milli: int
@@ -59,10 +58,11 @@ def ask_make(job: Job, milli: int | None = None) -> Ask:
     return Ask(size, job.nodes, job.cpu, job.memory, job.require, job.prefer, gpu.slice, gpu.slices)
 
 
-def ask_sized(ask: Ask, kind: CardKind) -> Ask:
-    """The ask with what its slices count on such cards; unchanged if it is for no slices."""
+def ask_on(pool: Pool, ask: Ask, model: str) -> Ask:
+    """The ask with what its slices count on cards of a model; unchanged if it is for no slices."""
     if not ask.slice:
         return ask
+    kind = pool.kind(model)
     return replace(ask, milli=(slice_milli(kind.model, kind.memory, ask.slice) or 0) * ask.slices)
 
 
@@ -86,6 +86,16 @@ def rest_enough(view: View, ask: Ask) -> bool:
     return (not ask.cpu or view.cpu >= ask.cpu) and (not ask.memory or view.memory >= ask.memory)
 
 
+def free_milli(views: Iterable[View]) -> int:
+    """Free milli-cards; of cards with slices, what further slices may have."""
+    total = 0
+    for view in views:
+        total += sum(free for free in view.free if free > 0)
+        if view.slices is not None:
+            total += slice_free(view, beside=True)
+    return total
+
+
 def place(views: Iterable[View], ask: Ask) -> tuple[Seat, ...] | None:
     """Seats for every node of the job, or None.  Takes nothing."""
     fitting = [view for view in views if view_fits(view, ask)]
@@ -99,14 +109,17 @@ def place(views: Iterable[View], ask: Ask) -> tuple[Seat, ...] | None:
 
 def seats_make(view: View, ask: Ask) -> tuple[Seat, ...]:
     """What the ask takes of one node: one seat, or one for each slice; the view must fit it."""
-    if ask.slice:
-        return slice_seats(view, ask.slice, ask.slices)
+    return slice_seats(view, ask.slice, ask.slices) if ask.slice else (seat_make(view, ask),)
+
+
+def seat_make(view: View, ask: Ask) -> Seat:
+    """The cards of one node that an ask without slices takes; the view must fit it."""
     if ask.milli == 0:
-        return (Seat(view.room.name),)
+        return Seat(view.room.name)
     if ask.milli < CARD:
         card = min((free, index) for index, free in enumerate(view.free) if free >= ask.milli)[1]
-        return (Seat(view.room.name, (card,), ask.milli),)
-    return (Seat(view.room.name, _cards(view, ask.whole), CARD),)
+        return Seat(view.room.name, (card,), ask.milli)
+    return Seat(view.room.name, _cards(view, ask.whole), CARD)
 
 
 def _topology(fitting: list[View], ask: Ask) -> list[View] | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.budget import hours_reasons
-from millpond.scheduling.fit import Ask, ask_make
+from millpond.scheduling.fit import Ask, ask_make, ask_on
 from millpond.scheduling.options import Options
 from millpond.scheduling.preempt import eviction_find
 from millpond.scheduling.reasons import cap_reasons, guarantee_reason, lend_reason, room_reasons, static_reason
@@ -43,20 +43,24 @@ class Limits:
         if static is not None and static.code is not Code.CORDONED:
             return (static,)
         models = self._options.models(job, ask) or list(state.pool.configured(job.gpu))
-        quotas = [self._quota(job, ask, model) for model in models]
+        sized = [ask_on(state.pool, ask, model) for model in models] or [ask]
+        quotas = [self._quota(job, at, model) for at, model in zip(sized, models, strict=False)]
         reasons: list[Reason] = []
         for code in ((Code.QUEUE_CAP, Code.TENANT_CAP), (Code.NEEDS_GUARANTEE,)):
             if all(any(reason.code in code for reason in found) for found in quotas):
                 reasons.extend(reason for reason in quotas[0] if reason.code in code)
-        reasons.extend(hours_reasons(state, job, ask))
+        reasons.extend(hours_reasons(state, job, sized[0]))
         if static is not None:
             return (*reasons, static)
         rooms = self._rooms(job, ask)
         if rooms and not (reasons and eviction_find(state, job, ask, limits=False)):
             reasons.extend(rooms)
-        elif not rooms and all(self._options.lend_lack(job, ask, model) for model in models):
-            reasons.append(lend_reason(state, job, ask, models[0], self._options.free(job, models[0])))
+        elif not rooms and all(self._lend_lack(job, ask, model) for model in models):
+            reasons.append(lend_reason(state, job, sized[0], models[0], self._options.free(job, models[0])))
         return tuple(reasons) or self._each(job, ask, models, quotas)
+
+    def _lend_lack(self, job: Job, ask: Ask, model: str) -> int:
+        return self._options.lend_lack(job, ask_on(self._state.pool, ask, model), model)
 
     def _quota(self, job: Job, ask: Ask, model: str) -> list[Reason]:
         """Caps and guarantee that bind on one model."""
@@ -72,8 +76,9 @@ class Limits:
         reasons: list[Reason] = []
         for model, found in zip(models, quotas, strict=True):
             found = found or list(room_reasons(self._state, job, ask, model))
-            if not found and self._options.lend_lack(job, ask, model):
-                found = [lend_reason(self._state, job, ask, model, self._options.free(job, model))]
+            if not found and self._lend_lack(job, ask, model):
+                sized = ask_on(self._state.pool, ask, model)
+                found = [lend_reason(self._state, job, sized, model, self._options.free(job, model))]
             if not found:
                 return ()
             reasons.extend(replace(reason, text=f"on {model}: {reason.text}") for reason in found)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from millpond.scheduling.budget import hours_reasons
 from millpond.scheduling.decisions import Rank
-from millpond.scheduling.fit import Ask, ask_make, place
+from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place
 from millpond.scheduling.snapshot import Job, Seat
 from millpond.scheduling.state import State
 
@@ -43,7 +43,7 @@ class Options:
             leaf, dims_of = self._state.leaf(job), self._state.tree.dims_of
             models.sort(
                 key=lambda model: (
-                    self._state.claim_rank(leaf, ask.total, dims_of(model)),
+                    self._state.claim_rank(leaf, ask_on(self._state.pool, ask, model).total, dims_of(model)),
                     self._rivals.get(model, 0),
                     model,
                 )
@@ -52,14 +52,12 @@ class Options:
 
     def permitted(self, job: Job, ask: Ask) -> bool:
         """Whether guarantee and budget let it start on some model."""
-        if hours_reasons(self._state, job, ask):
-            return False
-        return any(self._state.firm_fits(job, ask.total, model) for model in self._state.pool.models(job.gpu))
+        state = self._state
+        sized = [(ask_on(state.pool, ask, model), model) for model in state.pool.models(job.gpu)]
+        return any(state.firm_fits(job, at.total, model) and not hours_reasons(state, job, at) for at, model in sized)
 
     def start(self, job: Job) -> tuple[tuple[Seat, ...], Rank] | None:
         """Where it starts now without an eviction, at the largest size that fits, and its rank there."""
-        if job.gpu.slice:
-            return None
         sizes = range(job.gpu.milli, job.gpu.milli_min - 1, -1000) if job.gpu.elastic else (job.gpu.milli,)
         for size in sizes:
             found = self._start_at(job, ask_make(job, size))
@@ -69,15 +67,15 @@ class Options:
 
     def _start_at(self, job: Job, ask: Ask) -> tuple[tuple[Seat, ...], Rank] | None:
         state, leaf = self._state, self._state.leaf(job)
-        if hours_reasons(state, job, ask):
-            return None
         for model in self.models(job, ask):
-            dims = state.tree.dims_of(model)
-            if any(state.usage.cap_lacks(leaf, ask.total, dims)) or not state.firm_fits(job, ask.total, model):
+            sized, dims = ask_on(state.pool, ask, model), state.tree.dims_of(model)
+            if any(state.usage.cap_lacks(leaf, sized.total, dims)) or not state.firm_fits(job, sized.total, model):
                 continue
-            seats = self._place(job, ask, model)
-            if seats is not None and not self.lend_lack(job, ask, model):
-                return seats, state.claim_rank(leaf, ask.total, dims)
+            if hours_reasons(state, job, sized):
+                continue
+            seats = self._place(job, sized, model)
+            if seats is not None and not self.lend_lack(job, sized, model):
+                return seats, state.claim_rank(leaf, sized.total, dims)
         return None
 
     def _place(self, job: Job, ask: Ask, model: str) -> tuple[Seat, ...] | None:
@@ -90,9 +88,9 @@ class Options:
         return seats
 
     def lend_lack(self, job: Job, ask: Ask, model: str) -> int:
-        """Milli-cards short of what queues that do not lend must keep free."""
+        """Milli-cards short of what queues that do not lend must keep free; `ask` as it is on that model."""
         return self._state.lend_lack(self._state.leaf(job), ask.total, model, lambda: self.free(job, model), {})
 
     def free(self, job: Job, model: str) -> int:
         """Free milli-cards of a model on open nodes."""
-        return sum(sum(free for free in view.free if free > 0) for view in self._state.views(job, model))
+        return free_milli(self._state.views(job, model))

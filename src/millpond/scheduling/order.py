@@ -11,6 +11,7 @@ from bisect import insort
 from collections.abc import Iterable
 
 from millpond.scheduling.decisions import Rank
+from millpond.scheduling.fit import ask_make, ask_on
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.snapshot import Job
 from millpond.scheduling.state import State
@@ -93,9 +94,13 @@ class Order:
 
 def job_rank(state: State, job: Job) -> Rank:
     """The rank of a claim as things stand, on the model that is best for it, at its smallest size."""
-    leaf, milli = state.leaf(job), job.gpu.milli_min * job.nodes
-    models = state.pool.models(job.gpu) or ("",)
-    return min(state.claim_rank(leaf, milli, state.tree.dims_of(model)) for model in models)
+    leaf, pool, tree = state.leaf(job), state.pool, state.tree
+    models = pool.models(job.gpu) or ("",)
+    if job.gpu.slice:
+        ask = ask_make(job)
+        return min(state.claim_rank(leaf, ask_on(pool, ask, model).total, tree.dims_of(model)) for model in models)
+    milli = job.gpu.milli_min * job.nodes
+    return min(state.claim_rank(leaf, milli, tree.dims_of(model)) for model in models)
 
 
 class _Backwards:

@@ -19,6 +19,7 @@ from millpond.scheduling.overtaken import overtaken
 from millpond.scheduling.preempt import Eviction, eviction_find
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.reasons import behind_reason, blocked_reasons, overtaken_reason, preempting_reason
+from millpond.scheduling.slices import seat_fits, seats_clash
 from millpond.scheduling.snapshot import Job, RunState, Seat, Snapshot
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task, claim_key, seats_milli
@@ -48,6 +49,7 @@ class Pass:
         self.behind: dict[str, str] = {}
         self.dropped = set(self.state.dropped)
         ready = [job for job in self.state.jobs.values() if self.state.waiting(job)]
+        self.state.pool.demand_set(ready)
         self.options = Options(self.state, ready)
         self.limits = Limits(self.state, self.options)
         self._keep_holds()
@@ -92,8 +94,6 @@ class Pass:
 
     def _judge(self, job: Job) -> bool:
         """Start a job or hold cards for it; False if it waits."""
-        if job.gpu.slice:
-            return False
         found = self.options.start(job)
         if found is not None:
             self._seat(job, *found)
@@ -163,7 +163,7 @@ class Pass:
     def _free_now(self, job: Job, seats: tuple[Seat, ...]) -> bool:
         for seat in seats:
             view = self.state.pool.by_name[seat.node].now
-            if any(view.free[card] < seat.milli for card in seat.cards):
+            if not seat_fits(view, seat) if seat.slice else any(view.free[card] < seat.milli for card in seat.cards):
                 return False
             if (job.cpu and view.cpu < job.cpu) or (job.memory and view.memory < job.memory):
                 return False
@@ -172,11 +172,12 @@ class Pass:
     def _hold(self, job: Job, found: Eviction, chosen: set[str]) -> None:
         """Keep the seats while those `chosen` leave, and whoever else leaves these cards."""
         state = self.state
-        rooms = {seat.node: self._wanted(job, seat) for seat in found.seats}
+        wanted = [seat for seat in found.seats if not self._short(job, seat)]
+        short = {seat.node for seat in found.seats} - {seat.node for seat in wanted}
         leavers = [
             task
             for task in state.tasks.values()
-            if task.kind is Kind.DRAINING and (task.id in chosen or _sits(task.seats, rooms))
+            if task.kind is Kind.DRAINING and (task.id in chosen or self._sits(task.seats, wanted, short))
         ]
         until = max((task.until for task in leavers), default=state.now) + state.settings.hold_timeout
         task = state.task_make(job, found.seats, Kind.HELD)
@@ -189,11 +190,19 @@ class Pass:
         self.held[job.id] = HoldFor(job.id, found.rank, found.seats, until, task.victims)
         self.dropped.discard(job.id)
 
-    def _wanted(self, job: Job, seat: Seat) -> set[int] | None:
-        """The cards of a seat; None if it also waits for CPU or memory, so for everybody who leaves that node."""
+    def _short(self, job: Job, seat: Seat) -> bool:
+        """Whether a seat also waits for CPU or memory, so for everybody who leaves that node."""
         view = self.state.pool.by_name[seat.node].now
-        short = (job.cpu and view.cpu < job.cpu) or (job.memory and view.memory < job.memory)
-        return None if short else set(seat.cards)
+        return (0 < job.cpu > view.cpu) or (0 < job.memory > view.memory)
+
+    def _sits(self, seats: tuple[Seat, ...], wanted: list[Seat], short: set[str]) -> bool:
+        """Whether somebody sits on a wanted seat, or anywhere on a node that is short."""
+        by_name = self.state.pool.by_name
+        return any(
+            seat.node in short
+            or any(seat.node == other.node and seats_clash(by_name[seat.node], seat, other) for other in wanted)
+            for seat in seats
+        )
 
     # -- what is said
 
@@ -245,12 +254,3 @@ class Pass:
             *(Wait(job_id, places[job_id], self.waiting[job_id], reasons) for job_id, reasons in waits.items()),
             *(Wait(job.id, places[job.id], None, blocked_reasons(job)) for job in blocked),
         )
-
-
-def _sits(seats: tuple[Seat, ...], rooms: dict[str, set[int] | None]) -> bool:
-    for seat in seats:
-        if seat.node in rooms:
-            cards = rooms[seat.node]
-            if cards is None or cards.intersection(seat.cards):
-                return True
-    return False

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from millpond.scheduling.approach import Choice, Price, approach, card_options
 from millpond.scheduling.decisions import Rank
-from millpond.scheduling.fit import Ask, place, view_fits
+from millpond.scheduling.fit import Ask, ask_on, free_milli, place, view_fits
 from millpond.scheduling.pool import View, view_with
 from millpond.scheduling.quota import Dims, Queue
 from millpond.scheduling.rank import Walk
@@ -45,9 +45,10 @@ def eviction_find(state: State, job: Job, ask: Ask, *, limits: bool = True) -> E
     """
     best: Eviction | None = None
     for model in state.pool.models(job.gpu):
-        if limits and not state.firm_fits(job, ask.total, model):
+        sized = ask_on(state.pool, ask, model)
+        if limits and not state.firm_fits(job, sized.total, model):
             continue
-        found = Attempt(state, job, ask, model, caps=limits).find()
+        found = Attempt(state, job, sized, model, caps=limits).find()
         if found is not None and (best is None or (found.cost, found.key) < (best.cost, best.key)):
             best = found
     return best
@@ -210,7 +211,9 @@ class Attempt:
         for number, seat, _ in node.seated:
             for card in seat.cards or (-1,):
                 groups[card] = groups.get(card, 0) | 1 << number
-        return card_options([*groups.values()], single=self.ask.whole <= 1, price=self._price, enough=enough)
+        return card_options(
+            [*groups.values()], single=max(self.ask.whole, self.ask.slices) <= 1, price=self._price, enough=enough
+        )
 
     def enough(self, mask: int) -> bool:
         """Whether the victims of `mask` make room for the whole claim, under every cap."""
@@ -259,7 +262,7 @@ class Attempt:
                 returned[queue] = returned.get(queue, 0) + task.milli
 
         def free() -> int:
-            return sum(sum(free for free in view.free if free > 0) for view in self._freed_views(mask))
+            return free_milli(self._freed_views(mask))
 
         return self.state.lend_lack(self.leaf, self.ask.total, self.model, free, returned) == 0
 

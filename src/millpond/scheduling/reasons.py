@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from millpond.domain.amounts import memory_format, milli_format
 from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Code, Reason
-from millpond.scheduling.fit import Ask, cards_enough, islands_of, place, rest_enough, view_fits
+from millpond.scheduling.fit import Ask, ask_on, cards_enough, islands_of, place, rest_enough, view_fits
 from millpond.scheduling.pool import Room, View
 from millpond.scheduling.quota import Queue
-from millpond.scheduling.snapshot import Job
+from millpond.scheduling.slices import seats_clash, slice_capacity, slice_free
+from millpond.scheduling.snapshot import Job, Seat
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind
 from millpond.scheduling.usage import CapLack
@@ -26,11 +27,10 @@ def blocked_reasons(job: Job) -> tuple[Reason, ...]:
 
 def static_reason(state: State, job: Job, ask: Ask) -> Reason | None:
     """Why no card of the configured pool would ever do, or only a closed node's (§6)."""
-    if job.gpu.slice:
-        return Reason(Code.NO_SUCH_CARD, f"slices (mig-{job.gpu.slice}) cannot be placed on this pool yet")
     views = [room.whole for rooms in state.pool.configured(job.gpu).values() for room in rooms]
     if not views:
-        return Reason(Code.NO_SUCH_CARD, f"no node has {_kind(job.gpu)}", need=ask.total or None, have=0)
+        have = None if ask.slice else 0
+        return Reason(Code.NO_SUCH_CARD, f"no node has {_kind(job.gpu)}", need=ask.total or None, have=have)
     if _place_any(state, job, ask, configured=True):
         return None if _place_any(state, job, ask, configured=False) else _closed(state, job, ask)
     return _too_large(views, ask)
@@ -60,6 +60,8 @@ def _too_large(views: list[View], ask: Ask) -> Reason:
         have = max(len(island) for view in views for island in islands_of(view.room)) * 1000
         text = f"no {ask.require} island has {milli_format(ask.milli)} cards, the largest has {milli_format(have)}"
         return Reason(Code.TOPOLOGY, text, need=ask.milli, have=have)
+    if not with_cards and ask.slice:
+        return _slices_too_many(views, ask)
     if not with_cards and ask.milli:
         most = max(view.idle for view in views) * 1000 if ask.whole else max(view.largest for view in views)
         text = f"it asks for {milli_format(ask.milli)} cards on a node, the largest has {milli_format(most)}"
@@ -73,6 +75,12 @@ def _too_large(views: list[View], ask: Ask) -> Reason:
         return Reason(Code.TOO_LARGE, text, need=ask.cpu, have=cpu)
     need, have = ask.nodes, len(fitting)
     return Reason(Code.TOO_LARGE, f"it asks for {need} nodes, only {have} would fit", need=need, have=have)
+
+
+def _slices_too_many(views: list[View], ask: Ask) -> Reason:
+    most = max(slice_capacity(view, ask.slice) for view in views)
+    text = f"it asks for {ask.slices} slices of mig-{ask.slice} on a node, the largest has room for {most}"
+    return Reason(Code.TOO_LARGE, text, need=ask.slices, have=most)
 
 
 def cap_reasons(lacks: list[CapLack]) -> Iterator[Reason]:
@@ -131,6 +139,7 @@ def room_reasons(state: State, job: Job, ask: Ask, model: str | None = None) -> 
     groups = every if model is None else {model: every[model]}
     if any(place(state.views(job, model), ask) is not None for model in groups):
         return ()
+    ask = ask_on(state.pool, ask, next(iter(groups), ""))
     holders = _holders(state, groups, ask)
     if holders:
         text = f"the cards it would take are kept for {', '.join(holders)}"
@@ -145,12 +154,18 @@ def _holders(state: State, groups: Mapping[str, Iterable[Room]], ask: Ask) -> tu
         seats = place((room.unheld() for room in rooms), ask)
         if seats is None:
             continue
-        wanted = {(seat.node, card) for seat in seats for card in (seat.cards or (-1,))}
+        wanted: dict[str, list[Seat]] = {}
+        for seat in seats:
+            wanted.setdefault(seat.node, []).append(seat)
         return tuple(
             task.id
             for task in sorted(state.tasks.values(), key=lambda task: task.id)
             if task.kind is Kind.HELD
-            and any((seat.node, card) in wanted for seat in task.seats for card in (*seat.cards, -1))
+            and any(
+                not mine.cards or seats_clash(state.pool.by_name[seat.node], mine, seat)
+                for seat in task.seats
+                for mine in wanted.get(seat.node, ())
+            )
         )
     return ()
 
@@ -187,7 +202,28 @@ def _best(amounts: list[int], nodes: int) -> int:
     return max(0, sorted(amounts, reverse=True)[nodes - 1]) if len(amounts) >= nodes else 0
 
 
+def _slices_short(views: list[View], ask: Ask, fitting: int) -> Reason:
+    """As `_cards_short`, for slices: amounts in milli-cards by their share of the memory."""
+    each = ask.milli // ask.slices
+    free = sum(slice_free(view) for view in views)
+    words = f"{ask.slices * ask.nodes} x mig-{ask.slice}" if ask.slices * ask.nodes > 1 else f"mig-{ask.slice}"
+    if free < ask.total:
+        text = f"{words} needs {milli_format(ask.total)} cards, {milli_format(free)} are free for slices"
+        return Reason(Code.INSUFFICIENT_CARDS, text, need=ask.total, have=free)
+    if ask.nodes > 1:
+        best, where = fitting * ask.milli, f"on nodes with {ask.slices} each"
+    else:
+        best, where = max((slice_capacity(view, ask.slice) for view in views), default=0) * each, "on any one node"
+    text = (
+        f"{milli_format(free)} cards are free for slices, but slots for at most {milli_format(best)} of mig-{ask.slice} "
+        f"{where}; it needs {milli_format(ask.total)}"
+    )
+    return Reason(Code.FRAGMENTED, text, need=ask.total, have=best, free=free)
+
+
 def _cards_short(views: list[View], ask: Ask, fitting: int) -> Reason:
+    if ask.slice:
+        return _slices_short(views, ask, fitting)
     if ask.whole:
         free = sum(view.idle for view in views) * 1000
         best = max((view.idle for view in views), default=0) * 1000
@@ -213,4 +249,4 @@ def _kind(gpu: CardRequest) -> str:
         text += f" with at least {memory_format(gpu.memory_min)}"
     if gpu.memory_max is not None:
         text += f" with at most {memory_format(gpu.memory_max)}"
-    return text
+    return f"{text} that divide into mig-{gpu.slice}" if gpu.slice else text

@@ -60,14 +60,19 @@ def _capacity(profile: SliceProfile, taken: int) -> int:
     return min(free, 1) if profile.media else free
 
 
-def slice_free(view: View) -> int:
-    """Milli-cards of a node that slices could still have: memory slots that some placement can reach."""
+def slice_free(view: View, *, beside: bool = False) -> int:
+    """Milli-cards of a node that slices could still have: memory slots that some placement can reach.
+
+    ``beside``: only of cards that hold slices already.
+    """
     table = view.room.table
     if table is None:
         return 0
     total = 0
     for card in range(len(view.free)):
         taken = slots_taken(view, card)
+        if beside and not taken:
+            continue
         reach = 0
         for profile in table.profiles:
             for start in profile.starts:

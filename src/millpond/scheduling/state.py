@@ -16,9 +16,10 @@ from millpond.domain.queues import CARDS, QueueConfig
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.ends import Ends
 from millpond.scheduling.kept import Kept
-from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, View, pool_size
+from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, View, pool_size, seat_weight
 from millpond.scheduling.quota import Dims, Queue, tree_build
 from millpond.scheduling.rank import Claim, Walk, inner_queues, leaves_of, tenant_walk
+from millpond.scheduling.slices import seats_clash
 from millpond.scheduling.snapshot import Hold, Job, RunState, Seat, Settings, Snapshot
 from millpond.scheduling.standing import LeafStanding, TenantStanding
 from millpond.scheduling.tasks import Kind, Task, seats_milli
@@ -83,7 +84,7 @@ class State:
             victims = tuple(
                 leaver.id
                 for leaver in draining
-                if (leaver.id in named if named else _overlap(leaver.seats, hold.seats))
+                if (leaver.id in named if named else _overlap(self.pool, leaver.seats, hold.seats))
             )
             standing[hold.job] = replace(hold, victims=victims)
         return standing, dropped
@@ -129,14 +130,15 @@ class State:
         lack = None if task.job.preemptible else self.usage.guarantee_lack(task.leaf, task.milli, task.dims)
         if lack is not None:
             return False
+        others = [seat for other in self.tasks.values() if other.id not in spared for seat in other.seats]
+        if task.job.gpu.slice:
+            return not _overlap(self.pool, others, task.seats, cardless=False)
         wanted = {(seat.node, card): 1000 - seat.milli for seat in task.seats for card in seat.cards}
-        for other in self.tasks.values():
-            if other.id not in spared:
-                for seat in other.seats:
-                    for card in seat.cards:
-                        place = (seat.node, card)
-                        if place in wanted:
-                            wanted[place] -= seat.milli
+        for seat in others:
+            for card in seat.cards:
+                place = (seat.node, card)
+                if place in wanted:
+                    wanted[place] -= seat_weight(seat)
         return all(left >= 0 for left in wanted.values())
 
     def task_make(self, job: Job, seats: tuple[Seat, ...], kind: Kind) -> Task:
@@ -332,7 +334,10 @@ class State:
         """Whether nobody else sits, running or leaving, where a held task is to start."""
         for seat in task.seats:
             room = self.pool.by_name[seat.node]
-            if any(room.cards[RUN][card] + room.cards[LEAVE][card] + seat.milli > 1000 for card in seat.cards):
+            if seat.slice:
+                if not room.slots_free(seat, RUN, LEAVE):
+                    return False
+            elif any(room.cards[RUN][card] + room.cards[LEAVE][card] + seat.milli > 1000 for card in seat.cards):
                 return False
             spec, job = room.state.spec, task.job
             if job.cpu and room.cpu[RUN] + room.cpu[LEAVE] + job.cpu > spec.cpu:
@@ -352,9 +357,17 @@ def lost_work(job: Job, milli: int, now: int, settings: Settings) -> int:
     return milli * min(max(seconds, 0), settings.lost_work_cap)
 
 
-def _overlap(a: Iterable[Seat], b: Iterable[Seat]) -> bool:
-    theirs: Mapping[str, set[int]] = {seat.node: set(seat.cards) for seat in b}
-    return any(seat.node in theirs and (theirs[seat.node].intersection(seat.cards) or not seat.cards) for seat in a)
+def _overlap(pool: Pool, seats: Iterable[Seat], wanted: Iterable[Seat], *, cardless: bool = True) -> bool:
+    """Whether some seat lies where another is wanted; ``cardless``: a seat without cards lies on its whole node."""
+    theirs: dict[str, list[Seat]] = {}
+    for seat in wanted:
+        theirs.setdefault(seat.node, []).append(seat)
+    for seat in seats:
+        room = pool.by_name.get(seat.node)
+        for other in theirs.get(seat.node, ()):
+            if (cardless and not seat.cards) or (room is not None and seats_clash(room, seat, other)):
+                return True
+    return False
 
 
 def _queues(snapshot: Snapshot) -> tuple[QueueConfig, ...]:
