@@ -69,8 +69,10 @@ class Room:
         "whole",
     )
 
-    def __init__(self, state: NodeState, index: int, demand: Mapping[str, int]) -> None:
+    def __init__(self, state: NodeState, index: int, demand: Mapping[str, int], changes: list[int]) -> None:
         spec = state.spec
+        self.changes = changes
+        """The log of the pool: the index of every node that changed, once for each change."""
         self.demand = demand
         self.state = state
         self.index = index
@@ -129,6 +131,16 @@ class Room:
                     self.slices[layer][card].append(mask)
                 else:
                     self.slices[layer][card].remove(mask)
+
+    def slots_free(self, seat: Seat, *layers: int) -> bool:
+        """Whether nobody in these layers has the slots of a slice's seat, or its whole card."""
+        mask = self.mask(seat)
+        for card in seat.cards:
+            for layer in layers:
+                masks = self.slices[layer][card] if self.slices is not None else ()
+                if self.cards[layer][card] > CARD * len(masks) or any(mask & other for other in masks):
+                    return False
+        return True
 
     def _slices_now(self, slices: list[list[list[int]]]) -> list[list[int]]:
         """The masks of all layers; a card that somebody takes otherwise, in any layer, is full."""
@@ -203,7 +215,8 @@ class Pool:
         ordered = sorted(nodes, key=lambda state: natural_key(state.spec.name))
         self.demand: dict[str, int] = {}
         """How many slices of each profile are waited for: where a new one begins leaves them room (`slices`)."""
-        self.rooms = [Room(state, index, self.demand) for index, state in enumerate(ordered)]
+        self.changes: list[int] = []
+        self.rooms = [Room(state, index, self.demand, self.changes) for index, state in enumerate(ordered)]
         self.by_name = {room.name: room for room in self.rooms}
         self._open: dict[CardRequest, dict[str, list[Room]]] = {}
         self._kinds: dict[str, CardKind] = {}

@@ -215,8 +215,8 @@ def _slices_short(views: list[View], ask: Ask, fitting: int) -> Reason:
     else:
         best, where = max((slice_capacity(view, ask.slice) for view in views), default=0) * each, "on any one node"
     text = (
-        f"{milli_format(free)} cards are free for slices, but slots for at most {milli_format(best)} of mig-{ask.slice} "
-        f"{where}; it needs {milli_format(ask.total)}"
+        f"{milli_format(free)} cards are free for slices, but mig-{ask.slice} finds slots for at most "
+        f"{milli_format(best)} {where}; it needs {milli_format(ask.total)}"
     )
     return Reason(Code.FRAGMENTED, text, need=ask.total, have=best, free=free)
 
