@@ -17,6 +17,7 @@ from millpond.domain.queues import queue_ancestors
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.check_evictions import evictions
 from millpond.scheduling.check_room import conservation
+from millpond.scheduling.check_slices import slices
 from millpond.scheduling.check_world import World, load_of, places_of
 from millpond.scheduling.decisions import Plan, Violation
 from millpond.scheduling.snapshot import Job, NodeState, RunState, Seat, Snapshot
@@ -25,7 +26,7 @@ SAFETY_RULES = frozenset(
     {
         "unknown-name", "wrong-state", "listed-twice", "gang-broken", "seat-wrong", "unusable-place", "card-mismatch",
         "card-overcommit", "cpu-overcommit", "memory-overcommit", "hold-broken", "cap-exceeded", "needs-guarantee",
-        "eviction-forbidden", "eviction-without-hold",
+        "eviction-forbidden", "eviction-without-hold", "slice-wrong", "slot-overlap",
     }
 )  # fmt: skip
 """Rules whose violation must keep a plan from being applied."""
@@ -43,7 +44,7 @@ def check(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
     world = World(snapshot, plan)
     return tuple(
         violation
-        for rule in (_lists, _seats, _cards, _processors, _caps, _guarantees, evictions, _reasons, conservation)
+        for rule in (_lists, _seats, _cards, slices, _processors, _caps, _guarantees, evictions, _reasons, conservation)
         for violation in rule(world)
     )
 
@@ -179,11 +180,11 @@ def _processors(world: World) -> Iterator[Violation]:
         load: dict[str, int] = defaultdict(int)
         later: dict[str, int] = defaultdict(int)
         for use in [*world.running.values(), *world.starts.values()]:
-            for seat in use.seats:
-                load[seat.node] += getattr(use.job, name)
+            for node in {seat.node for seat in use.seats}:
+                load[node] += getattr(use.job, name)
         for use in world.after:
-            for seat in use.seats:
-                later[seat.node] += getattr(use.job, name)
+            for node in {seat.node for seat in use.seats}:
+                later[node] += getattr(use.job, name)
         for use in world.added:
             for seat in use.seats:
                 limit = getattr(world.book.nodes[seat.node].spec, name)

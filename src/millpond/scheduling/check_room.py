@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 from millpond.domain.amounts import CARD
 from millpond.domain.queues import Dequeue, queue_ancestors
 from millpond.domain.reasons import Code
+from millpond.domain.slices import slice_milli
 from millpond.scheduling.check_book import Use
+from millpond.scheduling.check_slices import Cards
 from millpond.scheduling.check_world import World, load_of
 from millpond.scheduling.decisions import Violation, Wait
 from millpond.scheduling.snapshot import Job, NodeState
@@ -29,7 +31,7 @@ def conservation(world: World) -> Iterator[Violation]:
         job = world.jobs[wait.job]
         fifo = book.leaf(job).dequeue is Dequeue.FIFO
         codes = {reason.code for reason in wait.reasons}
-        if job.blocked_by or job.id in world.holds or job.require or job.gpu.slice or codes & EXCUSES:
+        if job.blocked_by or job.id in world.holds or job.require or codes & EXCUSES:
             continue
         if fifo and _head_waits(world, wait):
             continue
@@ -47,6 +49,10 @@ def _head_waits(world: World, wait: Wait) -> bool:
 
 def _quota_allows(world: World, job: Job, model: str, usage: dict[str, dict[str, int]]) -> bool:
     book, milli = world.book, job.gpu.milli_min * job.nodes
+    if job.gpu.slice:
+        kinds = [state.spec.cards for state in book.nodes.values()]
+        shares = [slice_milli(kind.model, kind.memory, job.gpu.slice) for kind in kinds if kind and kind.model == model]
+        milli = max((share for share in shares if share), default=0) * job.gpu.slices * job.nodes
     if milli == 0:
         return True
     names = book.counts_in(model)
@@ -65,12 +71,13 @@ class _Room:
     def __init__(self, world: World, load: dict[tuple[str, int], int], uses: Iterable[Use]) -> None:
         self._nodes = [state for state in world.snapshot.nodes if not (state.cordoned or state.draining or state.lost)]
         self._load = load
+        self._cards = Cards(world.book.nodes, uses)
         self._cpu: dict[str, int] = defaultdict(int)
         self._memory: dict[str, int] = defaultdict(int)
         for use in uses:
-            for seat in use.seats:
-                self._cpu[seat.node] += use.job.cpu
-                self._memory[seat.node] += use.job.memory
+            for node in {seat.node for seat in use.seats}:
+                self._cpu[node] += use.job.cpu
+                self._memory[node] += use.job.memory
         self._known: dict[tuple[object, ...], tuple[str, ...]] = {}
 
     def models(self, job: Job) -> tuple[str, ...]:
@@ -96,7 +103,13 @@ class _Room:
         kind = spec.cards
         if kind is None or not request.card_matches(kind.vendor, kind.model, kind.memory) or spec.taints:
             return False
-        left = [CARD - self._load[spec.name, card] for card in range(kind.count) if card not in state.bad_cards]
+        left = [
+            0 if self._cards.divided(spec.name, card) else CARD - self._load[spec.name, card]
+            for card in range(kind.count)
+            if card not in state.bad_cards
+        ]
+        if request.slice:
+            return self._cards.count(state, job) >= request.slices
         if request.fraction:
             return any(free >= request.milli for free in left)
         return sum(free == CARD for free in left) * CARD >= request.milli_min

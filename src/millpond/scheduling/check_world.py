@@ -81,4 +81,8 @@ def load_of(uses: Iterable[Use]) -> dict[tuple[str, int], int]:
 
 
 def places_of(use: Use) -> dict[tuple[str, int], int]:
-    return {(seat.node, card): seat.milli for seat in use.seats for card in seat.cards}
+    places: dict[tuple[str, int], int] = {}
+    for seat in use.seats:
+        for card in seat.cards:
+            places[seat.node, card] = places.get((seat.node, card), 0) + seat.milli
+    return places
