@@ -62,7 +62,7 @@ def node_entries_parse(
     for fields in listing_read(node, lambda item: Fields(item, keys, "a node"), MAX_NODES):
         template = _node(fields, simulated=simulated)
         where = fields.entry("name").value.pos
-        for name in _names(template.name, where):
+        for name in names_expand(template.name, where):
             if name in seen:
                 raise InvalidInput(f"the node {name} is written twice", hint="keep one of them", position=where)
             if len(seen) >= MAX_NODES:
@@ -103,7 +103,7 @@ def sim_parse(text: str, source: str = "--sim") -> tuple[NodeSpec, ...]:
                 hint=f"1 to {MAX_NODES} nodes in all, 1 to {MAX_CARDS_PER_NODE} cards each",
                 position=Position(0, 0, "", source),
             )
-        vendor, memory = _model_facts(model)
+        vendor, memory = model_facts(model)
         kind = CardKind(model, vendor, memory, cards)
         first = len(nodes) + 1
         nodes.extend(_simulated(NodeSpec(f"n{first + index}", cards=kind)) for index in range(count))
@@ -159,8 +159,8 @@ def _cards(node: Node | None) -> CardKind | None:
     if node is None:
         return None
     fields = Fields(node, ("model", "vendor", "memory", "count", "islands", "uuids", "mig"), "cards")
-    model = fields.required("model", _model, "A800-80GB")
-    vendor, memory = _model_facts(model)
+    model = fields.required("model", model_parse, "A800-80GB")
+    vendor, memory = model_facts(model)
     count = fields.required("count", integer_between("number of cards", 1, MAX_CARDS_PER_NODE), "8")
     return CardKind(
         model=model,
@@ -198,20 +198,21 @@ def _labels(node: Node | None) -> tuple[tuple[str, str], ...]:
     return tuple((entry.key, scalar_read(entry.value, text_parse(256, "label"))) for entry in node.entries)
 
 
-def _model(text: str) -> str:
+def model_parse(text: str) -> str:
+    """The name of a card model."""
     if not _MODEL.match(text):
         raise InvalidInput(f"{text[:80]!r} is not a card model", hint="a model looks like A800-80GB")
     return text
 
 
-def _model_facts(model: str) -> tuple[str, int]:
+def model_facts(model: str) -> tuple[str, int]:
     """Vendor and memory (MiB) that a model's name tells; nvidia and 0 where it tells nothing."""
     vendor, size = _KNOWN.get(model.upper(), _KNOWN.get(model.upper().partition("-")[0], ("nvidia", 0)))
     match = _MODEL_MEMORY.match(model)
     return vendor, (int(match.group(1)) if match else size) * 1024
 
 
-def _names(text: str, where: Position) -> list[str]:
+def names_expand(text: str, where: Position) -> list[str]:
     """``n[1-3,7]`` → n1 n2 n3 n7; leading zeros of the first number are kept."""
     match = _RANGE.match(text)
     numbers = [""] if match is None else _numbers(match.group(2), where)

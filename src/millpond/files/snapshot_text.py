@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 
@@ -13,12 +13,13 @@ from millpond.domain.cards import CardRequest
 from millpond.files.nodes import node_json
 from millpond.files.queues import queue_json
 from millpond.scheduling.snapshot import Hold, Job, NodeState, RunState, Seat, Settings, Snapshot
+from millpond.simulation.jobs import Work
 
 _PLAIN = re.compile(r"(?:[A-Za-z0-9]|[+-][0-9])[A-Za-z0-9_./+-]*\Z")
 
 
-def snapshot_write(snapshot: Snapshot) -> str:
-    """The text of a snapshot file.  Times are relative to its ``now``."""
+def snapshot_write(snapshot: Snapshot, arrivals: Sequence[Job] = (), work: Mapping[str, Work] | None = None) -> str:
+    """The text of a snapshot file.  Times are relative to its ``now``.  `arrivals` and `work` as in `SnapshotFile`."""
     now = datetime.fromtimestamp(snapshot.now, UTC)
     lines = [f"now: {now.isoformat()}"]
     settings = settings_json(snapshot.settings)
@@ -26,7 +27,8 @@ def snapshot_write(snapshot: Snapshot) -> str:
         lines.append(f"settings: {_flow(settings)}")
     lines += _block("nodes", (_node(state) for state in snapshot.nodes))
     lines += _block("queues", (queue_json(queue) for queue in snapshot.queues))
-    lines += _block("jobs", (_job(job, snapshot.now) for job in snapshot.jobs))
+    done = work or {}
+    lines += _block("jobs", (_job(job, snapshot.now, done.get(job.id)) for job in (*snapshot.jobs, *arrivals)))
     by_id = {job.id: job for job in snapshot.jobs}
     lines += _block("holds", (item for hold in snapshot.holds for item in _hold(hold, by_id, snapshot.now)))
     lines += _block(
@@ -64,7 +66,7 @@ def _node(state: NodeState) -> dict[str, object]:
     return {**node_json(state.spec), **{key: value for key, value in flags.items() if value}}
 
 
-def _job(job: Job, now: int) -> dict[str, object]:
+def _job(job: Job, now: int, work: Work | None) -> dict[str, object]:
     value: dict[str, object] = {"id": job.id, "queue": job.queue, "gpu": str(job.gpu)}
     optional: dict[str, object] = {
         "nodes": job.nodes if job.nodes != 1 else 0,
@@ -85,6 +87,10 @@ def _job(job: Job, now: int) -> dict[str, object]:
     for key in ("max_duration", "checkpoint_every"):
         if getattr(job, key) is not None:
             value[key] = getattr(job, key)
+    if work is not None and work.duration is not None:
+        value["duration"] = work.duration
+    if work is not None and work.drain:
+        value["drain"] = work.drain
     if job.state is RunState.QUEUED:
         return value
     value["state"] = job.state.value

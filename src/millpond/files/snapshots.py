@@ -6,7 +6,7 @@ Times in a file are ISO 8601 or relative to ``now``; in the snapshot they are se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TypeVar
@@ -24,6 +24,7 @@ from millpond.files.fields import (
     scalar_read,
 )
 from millpond.files.nodes import NODE_KEYS, STATE_KEYS, index_reader, node_entries_parse
+from millpond.files.overrides import Override, tree_override
 from millpond.files.queues import pool_of, queues_checked, queues_parse
 from millpond.files.seats import Floor, Wish, wish_read
 from millpond.files.snapshot_jobs import Clock, job_entries_parse
@@ -42,7 +43,7 @@ from millpond.scheduling.snapshot import (
 )
 from millpond.simulation.jobs import Work
 
-__all__ = ["SnapshotFile", "Work", "snapshot_load", "snapshot_write"]
+__all__ = ["SnapshotFile", "Work", "snapshot_load", "snapshot_read", "snapshot_write"]
 
 T = TypeVar("T")
 
@@ -65,9 +66,14 @@ class SnapshotFile:
     warnings: tuple[str, ...] = ()
 
 
-def snapshot_load(text: str, source: str) -> SnapshotFile:
-    """The snapshot in a file's text.  Raises `InvalidInput` naming line, column and key."""
-    fields = Fields(tree_from_yaml(text, source, SNAPSHOT_FILE_LIMIT), TOP_KEYS, "a snapshot")
+def snapshot_load(text: str, source: str, overrides: Sequence[Override] = ()) -> SnapshotFile:
+    """The snapshot in a file's text, with what-if changes made.  Raises `InvalidInput` naming line, column and key."""
+    return snapshot_read(tree_from_yaml(text, source, SNAPSHOT_FILE_LIMIT), overrides)
+
+
+def snapshot_read(tree: Node, overrides: Sequence[Override] = ()) -> SnapshotFile:
+    """As `snapshot_load`, of a file's tree, so that several variants need not be parsed anew."""
+    fields = Fields(tree_override(tree, overrides), TOP_KEYS, "a snapshot")
     clock = _clock(fields)
     settings, grace, drain = _settings(fields.node("settings"))
     nodes = _nodes(fields.required_node("nodes", "[{name: n1, cards: {model: A800-80GB, count: 8}}]"))

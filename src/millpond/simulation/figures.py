@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from millpond.scheduling.snapshot import Snapshot
+
+
+def waits_json(waits: Sequence[int]) -> dict[str, int]:
+    """Mean, median, 95th percentile and maximum in seconds; percentiles by nearest rank."""
+    ordered = sorted(waits)
+    if not ordered:
+        return {"mean": 0, "p50": 0, "p95": 0, "max": 0}
+    count = len(ordered)
+    return {
+        "mean": sum(ordered) // count,
+        "p50": ordered[(count - 1) // 2],
+        "p95": ordered[-(-count * 95 // 100) - 1],
+        "max": ordered[-1],
+    }
 
 
 @dataclass(slots=True)
@@ -20,7 +35,6 @@ class QueueFigures:
     waits: list[int] = field(default_factory=list)
 
     def json(self, running: int, waiting: int) -> dict[str, object]:
-        waits = sorted(self.waits)
         return {
             "arrived": self.arrived,
             "started": self.started,
@@ -30,11 +44,7 @@ class QueueFigures:
             "waiting": waiting,
             "card_seconds": self.used // 1000,
             "lost_milli_seconds": self.lost,
-            "wait_seconds": {
-                "mean": sum(waits) // len(waits) if waits else 0,
-                "p50": waits[(len(waits) - 1) // 2] if waits else 0,
-                "max": waits[-1] if waits else 0,
-            },
+            "wait_seconds": waits_json(self.waits),
         }
 
 

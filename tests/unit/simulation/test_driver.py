@@ -111,7 +111,7 @@ def test_figures_of_queues() -> None:
     assert isinstance(queues, dict)
     figures = queues["b/batch"]
     assert (figures["started"], figures["ended"], figures["card_seconds"]) == (2, 2, 1000)
-    assert figures["wait_seconds"] == {"max": 100, "mean": 50, "p50": 0}
+    assert figures["wait_seconds"] == {"max": 100, "mean": 50, "p50": 0, "p95": 100}
     assert (summary["elapsed"], summary["utilisation"]) == (150, 0.8333)
 
 
