@@ -232,8 +232,8 @@ class TenantStanding:
             leaf.settle()
             for queue in leaf.inner:
                 vector = left[queue]
-                for dim, (whole, rest) in enumerate(zip(leaf.leaf.deserved, leaf.deserved, strict=True)):
-                    vector[dim] -= whole - rest
+                for dim, (whole, unused) in enumerate(zip(leaf.leaf.deserved, leaf.deserved, strict=True)):
+                    vector[dim] -= whole - unused
         rest = {leaf: dict(leaf.passed) for leaf in self.leaves.values() if leaf.passed}
         self._levels = []
         taken: set[str] = set()

@@ -1,84 +1,139 @@
-"""The world during one planning pass: who runs, holds and leaves, what that takes, and how everybody ranks.
+"""The world as the planner keeps it: made from a snapshot, and from then on kept up by what happens.
 
-`State` is built from a snapshot and then changed step by step as the plan grows; every change keeps usage, occupancy
-and ranks in agreement.
+What has happened comes in between two passes; what a pass decides, during it (`Ground`).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from operator import attrgetter
 
 from millpond.domain.jobs import QueueClass
 from millpond.domain.queues import CARDS, QueueConfig
 from millpond.scheduling.decisions import Rank
-from millpond.scheduling.ends import Ends
-from millpond.scheduling.kept import Kept
-from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, View, pool_size, seat_weight
-from millpond.scheduling.quota import Dims, Queue, tree_build
-from millpond.scheduling.rank import Claim, Walk, inner_queues, leaves_of, tenant_walk
+from millpond.scheduling.ground import Ground
+from millpond.scheduling.pool import LEAVE, RUN, Pool, View, seat_weight
+from millpond.scheduling.quota import Queue
 from millpond.scheduling.slices import seats_clash
 from millpond.scheduling.snapshot import Hold, Job, RunState, Seat, Settings, Snapshot
-from millpond.scheduling.standing import LeafStanding, TenantStanding
-from millpond.scheduling.tasks import Kind, Task, seats_milli
-from millpond.scheduling.usage import Usage
+from millpond.scheduling.tasks import Kind, Task
+from millpond.scheduling.waiting import Group, Waiting
 
-_LAYER = {Kind.RUNNING: RUN, Kind.PLACED: RUN, Kind.DRAINING: LEAVE, Kind.HELD: HOLD}
 _UNBEGUN = frozenset({Kind.PLACED, Kind.HELD})
-_KEY = attrgetter("key")
 
 
-class State:
-    """See the module.  ``version`` grows with every change, so that failures may be remembered until then."""
+class State(Ground):
+    """See the module.  ``saved`` tells the last checkpoint of a running job where jobs do not carry it themselves."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.now = snapshot.now
-        self.settings = snapshot.settings
-        self.jobs = {job.id: job for job in sorted(snapshot.jobs, key=attrgetter("id"))}
-        self.pool = Pool(snapshot.nodes)
-        self.tree = tree_build(_queues(snapshot), pool_size(snapshot.nodes), strict=False)
-        self.usage = Usage(self.tree)
-        self.tasks: dict[str, Task] = {}
-        self.leaf_tasks: dict[Queue, list[Task]] = {leaf: [] for leaf in self.tree.leaves}
-        self.version = 0
-        self.leaving = 0
-        """Tasks that are expected to leave soon."""
-        self.kept: list[Kept] = []
-        """The reservations of this pass."""
-        self.freed = 0
-        """Grows whenever somebody leaves, so that what has been reserved may be possible earlier."""
-        self._ends: Ends | None = None
-        self.cooling: dict[tuple[str, str], int] = {}
-        """Pairs of leaves (claimant's, victim's) that cool down, and until when."""
-        for past in snapshot.evictions:
-            if past.borrowed and self.now - past.time < self.settings.cooldown:
-                self.cool(past.claimant, past.victim, past.time)
-        self.changed: set[Queue] = set()
-        """Tenants whose ranks or shares may have changed since somebody last looked."""
-        self._walks: dict[Queue, Walk] = {}
-        self._leaf_standings = {leaf: LeafStanding(leaf) for leaf in self.tree.leaves}
-        self._standings = {tenant: self._standing(tenant) for tenant in self.tree.root.children}
-        self._movable: dict[Queue, dict[Rank, list[Task]]] = {}
-        self.holds, self.dropped = self._holds(snapshot)
-        self._seat_all()
+    def __init__(self, snapshot: Snapshot, saved: Callable[[Job], int | None] | None = None) -> None:
+        super().__init__(snapshot.now, snapshot.settings, snapshot.nodes, _queues(snapshot))
+        self._saved = saved
+        self.jobs: dict[str, Job] = {}
+        self.waiters = Waiting(self.tree.leaves)
+        self.records = {hold.job: hold for hold in snapshot.holds}
+        """The holds that the last plan left, whether or not they still stand."""
+        self.evictions = list(snapshot.evictions)
+        self.dropped: list[str] = []
+        """Jobs whose holds have ended since."""
+        self._draining: dict[str, Job] = {}
+        self._settled: tuple[object, ...] = ()
+        for job in snapshot.jobs:
+            self.job_put(job)
+        self.settle()
 
-    # -- building
+    # -- what happens between two passes
 
-    def _standing(self, tenant: Queue) -> TenantStanding:
-        leaves = [self._leaf_standings[leaf] for leaf in leaves_of(tenant)]
-        return TenantStanding(inner_queues(tenant), leaves)
+    def job_put(self, job: Job) -> None:
+        """A job has come or is another one now.  Its queue must be in the tree."""
+        old = self.jobs.get(job.id)
+        if old is not None:
+            if self._renewed(old, job):
+                return
+            self.job_gone(job.id)
+        self.jobs[job.id] = job
+        if job.state is RunState.QUEUED:
+            self.waiters.put(self.leaf(job), job, self.now)
+            return
+        if job.state is RunState.DRAINING:
+            self._draining[job.id] = job
+        self.add(self._task_of(job))
 
-    def _holds(self, snapshot: Snapshot) -> tuple[dict[str, Hold], list[str]]:
+    def job_gone(self, job_id: str) -> None:
+        """A job is over.  Nothing happens if it is not known."""
+        job = self.jobs.pop(job_id, None)
+        if job is None:
+            return
+        if job.state is RunState.QUEUED:
+            self.waiters.drop(self.leaf(job), job)
+        self._draining.pop(job_id, None)
+        task = self.tasks.get(job_id)
+        if task is not None:
+            self.remove(task)
+
+    def _renewed(self, old: Job, job: Job) -> bool:
+        """Take over a job that only saved its work or told something else that does not move it."""
+        task = self.tasks.get(job.id)
+        if task is None or old.state is not RunState.RUNNING or task.kind is not Kind.RUNNING:
+            return False
+        if replace(old, checkpointed=job.checkpointed, saves_on_signal=job.saves_on_signal) != job:
+            return False
+        self.jobs[job.id] = task.job = job
+        return True
+
+    def _task_of(self, job: Job) -> Task:
+        """The task of a job that has seats."""
+        kind = Kind.RUNNING if job.state is RunState.RUNNING else Kind.DRAINING
+        task = self.task_make(job, job.seats, kind)
+        task.until = job.until if job.until is not None else self.now + job.grace
+        if kind is Kind.DRAINING and task.until < self.now:
+            task.kind = Kind.RUNNING  # it should be gone and is not: nobody may count on its cards
+            task.overdue = True
+        return task
+
+    def now_set(self, now: int) -> None:
+        """The clock goes on."""
+        if now == self.now:
+            return
+        self.now = now
+        for job in list(self.waiters.due(now)):
+            self.waiters.put(self.leaf(job), job, now)
+
+    def settle(self) -> None:
+        """Begin a pass: let time have its way with cool-downs, leaving jobs and holds."""
+        self.kept = []
+        if self.evictions or self.cooling:
+            self.evictions = [past for past in self.evictions if self.now - past.time < self.settings.cooldown]
+            self.cooling.clear()
+            for past in self.evictions:
+                if past.borrowed:
+                    self.cool(past.claimant, past.victim, past.time)
+        if not (self.records or self.holds or self._draining):
+            self.dropped = []
+            return
+        standing, dropped = self._standing_holds()
+        spared = {victim for hold in standing.values() for victim in hold.victims}
+        overdue = {job.id for job in self._draining.values() if job.until is not None and job.until < self.now}
+        found = (self.version, tuple(standing.items()), tuple(dropped), overdue, self.now if self._patient() else 0)
+        if found != self._settled:
+            self._holds_seat(standing, dropped, spared)
+            self._settled = (self.version, *found[1:])
+
+    def _patient(self) -> bool:
+        """Whether somebody leaves without a deadline of his own."""
+        return any(job.until is None for job in self._draining.values())
+
+    # -- holds
+
+    def _standing_holds(self) -> tuple[dict[str, Hold], list[str]]:
         """The holds that stand, with the victims that still leave; and the jobs whose holds have ended."""
         standing: dict[str, Hold] = {}
         dropped: list[str] = []
-        draining = [job for job in self.jobs.values() if job.state is RunState.DRAINING]
-        for hold in sorted(snapshot.holds, key=attrgetter("job")):
-            job = self.jobs.get(hold.job)
+        draining = [self._draining[name] for name in sorted(self._draining)]
+        for name in sorted(self.records):
+            hold = self.records[name]
+            job = self.jobs.get(name)
             if job is None or not self.waiting(job) or self.now >= hold.until or not self._stands(job, hold):
-                dropped.append(hold.job)
+                dropped.append(name)
                 continue
             named = set(hold.victims)
             victims = tuple(
@@ -86,7 +141,7 @@ class State:
                 for leaver in draining
                 if (leaver.id in named if named else _overlap(self.pool, leaver.seats, hold.seats))
             )
-            standing[hold.job] = replace(hold, victims=victims)
+            standing[name] = replace(hold, victims=victims)
         return standing, dropped
 
     def waiting(self, job: Job) -> bool:
@@ -94,31 +149,31 @@ class State:
         return job.state is RunState.QUEUED and not job.blocked_by and job.submitted <= self.now
 
     def _stands(self, job: Job, hold: Hold) -> bool:
-        rooms = {room.name for group in self.pool.models(job.gpu).values() for room in group}
+        rooms = {seat.node for seat in hold.seats}
+        open_ones = {room.name for group in self.pool.models(job.gpu).values() for room in group if room.name in rooms}
         return all(
-            seat.node in rooms and not self.pool.by_name[seat.node].broken.intersection(seat.cards)
+            seat.node in open_ones and not self.pool.by_name[seat.node].broken.intersection(seat.cards)
             for seat in hold.seats
         )
 
-    def _seat_all(self) -> None:
-        spared = {victim for hold in self.holds.values() for victim in hold.victims}
-        for job in self.jobs.values():
-            if job.state is RunState.QUEUED:
-                continue
-            kind = Kind.RUNNING if job.state is RunState.RUNNING else Kind.DRAINING
-            task = self.task_make(job, job.seats, kind)
-            task.counted = not (kind is Kind.DRAINING and job.id in spared)
-            task.until = job.until if job.until is not None else self.now + job.grace
-            if kind is Kind.DRAINING and task.until < self.now:
-                task.kind = Kind.RUNNING  # it should be gone and is not: nobody may count on its cards
-                task.overdue = True
-            self.add(task)
-        for name in list(self.holds):
-            hold = self.holds[name]
+    def _holds_seat(self, standing: dict[str, Hold], dropped: list[str], spared: set[str]) -> None:
+        """Seat the holds anew, over those who leave as they now count."""
+        for task in [self.tasks[name] for name in self.holds if name in self.tasks]:
+            if task.kind is Kind.HELD:
+                self.remove(task)
+        for name, job in self._draining.items():
+            before, task = self.tasks[name], self._task_of(job)
+            task.counted = name not in spared
+            if (before.counted, before.kind, before.until) != (task.counted, task.kind, task.until):
+                self.remove(before)
+                self.add(task)
+        self.holds, self.dropped = standing, dropped
+        for name in list(standing):
+            hold = standing[name]
             task = self.task_make(self.jobs[name], hold.seats, Kind.HELD)
             if not self._tenable(task, spared):
-                del self.holds[name]
-                self.dropped.append(name)
+                del standing[name]
+                dropped.append(name)
                 continue
             task.victims, task.until = hold.victims, hold.until
             self.add(task)
@@ -130,7 +185,11 @@ class State:
         lack = None if task.job.preemptible else self.usage.guarantee_lack(task.leaf, task.milli, task.dims)
         if lack is not None:
             return False
-        others = [seat for other in self.tasks.values() if other.id not in spared for seat in other.seats]
+        nodes = {seat.node for seat in task.seats}
+        around = {name: other for node in nodes for name, other in self.sitting.get(node, {}).items()}
+        others = [
+            seat for name, other in around.items() if name not in spared for seat in other.seats if seat.node in nodes
+        ]
         if task.job.gpu.slice:
             return not _overlap(self.pool, others, task.seats, cardless=False)
         wanted = {(seat.node, card): 1000 - seat.milli for seat in task.seats for card in seat.cards}
@@ -141,128 +200,11 @@ class State:
                     wanted[place] -= seat_weight(seat)
         return all(left >= 0 for left in wanted.values())
 
-    def task_make(self, job: Job, seats: tuple[Seat, ...], kind: Kind) -> Task:
-        """A task for a job on these seats, admitted when its attempt was, or now."""
-        admitted = job.started if kind in {Kind.RUNNING, Kind.DRAINING} and job.started is not None else self.now
-        dims = self.dims_at(seats)
-        return Task(job, self.leaf(job), kind, seats_milli(seats), dims, seats, admitted)
-
-    def dims_at(self, seats: tuple[Seat, ...]) -> Dims:
-        return self.tree.dims_of(self.model_of(seats))
-
-    def model_of(self, seats: tuple[Seat, ...]) -> str:
-        """The card model of the nodes of a placement; empty if they are unknown or have no cards."""
-        room = self.pool.by_name.get(seats[0].node) if seats else None
-        return room.kind.model if room is not None else ""
-
-    def leaf(self, job: Job) -> Queue:
-        return self.tree.queues[job.queue]
-
-    # -- changing
-
-    def add(self, task: Task) -> None:
-        if self.kept:
-            self._kept_seat(task)
-        self.tasks[task.id] = task
-        insort(self.leaf_tasks[task.leaf], task, key=_KEY)
-        self.pool.put(task.job, task.seats, _LAYER[task.kind])
-        self._count(task, 1)
-        self._stand(task)
-        self._leaving(task, 1)
-        if self._ends is not None:
-            self._ends.put(self.model_of(task.seats), task)
-
-    def remove(self, task: Task) -> None:
-        del self.tasks[task.id]
-        mine = self.leaf_tasks[task.leaf]
-        del mine[bisect_left(mine, task.key, key=_KEY)]
-        self.pool.put(task.job, task.seats, _LAYER[task.kind], -1)
-        self._count(task, -1)
-        self._stand(task, present=False)
-        self._leaving(task, -1)
-        self.freed += 1
-        if self._ends is not None:
-            self._ends.drop(task)
-        for kept in self.kept:
-            kept.unseated(task)
-
-    def drain(self, task: Task, until: int) -> None:
-        """A running task begins to leave: it keeps its cards until then, but no longer counts as usage."""
-        self.pool.put(task.job, task.seats, _LAYER[task.kind], -1)
-        self._count(task, -1)
-        task.kind, task.until, task.counted = Kind.DRAINING, until, False
-        self.pool.put(task.job, task.seats, LEAVE)
-        self._stand(task)
-        self._leaving(task, 1)
-        self.freed += 1
-        if self._ends is not None:
-            self._ends.put(self.model_of(task.seats), task)
-
-    def uncount(self, task: Task) -> None:
-        """A leaving task makes room for a hold, whose usage now counts in its place (§4)."""
-        self._count(task, -1)
-        task.counted = False
-        self._stand(task)
-
-    def recount(self, names: Iterable[str]) -> None:
-        """The victims of a hold that has ended count as usage again while they leave, unless another hold has them."""
-        held = {name for task in self.tasks.values() if task.kind is Kind.HELD for name in task.victims}
-        for name in names:
-            task = self.tasks.get(name)
-            if task is not None and not task.counted and name not in held:
-                task.counted = True
-                self._count(task, 1)
-                self._stand(task)
-
-    def _leaving(self, task: Task, sign: int) -> None:
-        if task.kind is Kind.DRAINING:
-            self.leaving += sign
-
-    def _count(self, task: Task, sign: int) -> None:
-        self.version += 1
-        tenant = task.leaf.tenant
-        self._walks.pop(tenant, None)
-        self._movable.pop(tenant, None)
-        self.changed.add(tenant)
-        if task.counted:
-            self.usage.add(task.leaf, task.milli, task.dims, firm=not task.job.preemptible, sign=sign)
-
-    def _stand(self, task: Task, *, present: bool = True) -> None:
-        """Count a task among the ranked of its leaf if it is one."""
-        stands = present and task.ranked
-        if stands is not task.stands:
-            task.stands = stands
-            leaf = self._leaf_standings[task.leaf]
-            if stands:
-                leaf.put(task)
-            else:
-                leaf.drop(task)
-        self._standings[task.leaf.tenant].stale = True
-
-    def _kept_seat(self, task: Task) -> None:
-        """Tell the reservations of seats that are given away after them."""
-        rank = self.claim_rank(task.leaf, task.milli, task.dims)
-        for kept in self.kept:
-            bound = self.binds(kept, task.job, rank)
-            kept.seated(task, bound=bound, above=not bound and rank < kept.rank)
-
-    def cool(self, claimant: str, victim: str, time: int) -> None:
-        """Begin a cool-down between two leaves."""
-        pair = (claimant, victim)
-        self.cooling[pair] = max(self.cooling.get(pair, 0), time + self.settings.cooldown)
-
     # -- asking
 
-    def walk(self, tenant: Queue) -> Walk:
-        """The ranks of a tenant's running jobs, as they stand."""
-        found = self._walks.get(tenant)
-        if found is None:
-            found = self._walks[tenant] = tenant_walk(tenant, self.leaf_tasks)
-        return found
-
-    def walk_with(self, claim: Claim, without: frozenset[str]) -> Walk:
-        """The ranks of the claim's tenant with the claim at the very end and `without` taken out."""
-        return tenant_walk(claim[0].tenant, self.leaf_tasks, without=without, claim=claim)
+    def group(self, job: Job) -> Group:
+        """The group of a waiting job."""
+        return self.waiters.group(self.leaf(job), job)
 
     def firm_fits(self, job: Job, milli: int, model: str) -> bool:
         """Whether the leaf's guarantee lets a job start on a model, if it must not be stopped."""
@@ -270,31 +212,15 @@ class State:
             return True
         return self.usage.guarantee_lack(self.leaf(job), milli, self.tree.dims_of(model)) is None
 
-    def claim_rank(self, leaf: Queue, milli: int, dims: Dims) -> Rank:
-        return self._standings[leaf.tenant].rank(leaf, milli, dims)
-
-    def worst(self, tenant: Queue) -> int:
-        """No ranked job of a tenant has a higher rank number; -1 where nobody is ranked."""
-        standing = self._standings[tenant]
-        if standing.stale:
-            standing.settle()
-        return standing.worst
-
     def lost(self, task: Task) -> int:
         """What an eviction of a task would cost now (§3): nothing where it has not begun."""
-        return 0 if task.kind in _UNBEGUN else lost_work(task.job, task.milli, self.now, self.settings)
+        return 0 if task.kind in _UNBEGUN else self._lost(task)
 
-    def binds(self, kept: Kept, job: Job, rank: Rank) -> bool:
-        """Whether a reservation keeps a job of this claim rank off its cards."""
-        return kept.binds(job, self.leaf(job), rank, self.now, self.settings, self.cooling)
-
-    def ends(self) -> Ends:
-        """When everybody is expected to end; made when first asked for, and kept up from then on."""
-        if self._ends is None:
-            self._ends = Ends(self.settings.assumed_limit)
-            for task in self.tasks.values():
-                self._ends.put(self.model_of(task.seats), task)
-        return self._ends
+    def _lost(self, task: Task) -> int:
+        job = task.job
+        if self._saved is not None:
+            job = replace(job, checkpointed=self._saved(job))
+        return lost_work(job, task.milli, self.now, self.settings)
 
     def views(self, job: Job, model: str) -> list[View]:
         """What the open rooms of a model offer now."""

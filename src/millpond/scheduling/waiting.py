@@ -1,0 +1,151 @@
+"""The waiting jobs, leaf by leaf in leaf order (scheduling §5), and in groups of equals.
+
+Jobs of one group differ in nothing that a rule asks for but their submit time and id.  So what has failed for one of
+them fails for all until something changes, and what keeps one waiting keeps all.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+from millpond.domain.cards import CardRequest
+from millpond.domain.reasons import Reason
+from millpond.scheduling.fit import Ask, ask_make
+from millpond.scheduling.quota import Queue
+from millpond.scheduling.snapshot import Job
+from millpond.scheduling.tasks import claim_key
+
+GroupKey = tuple[str, CardRequest, int, int, int, str, str, int, bool, int | None]
+ClaimKey = tuple[int, int, str]
+
+NEVER = -1
+
+
+class Group:
+    """Equal waiting jobs.  ``ask`` is theirs at their smallest size; ``job`` is one of them.
+
+    ``unplaced``, ``unevicted`` and ``judged`` are the moments (`State.freed`, `State.version`) at which a start and an
+    eviction failed and at which the reasons were found; ``time`` is the clock then, where time alone may change it.
+    """
+
+    __slots__ = (
+        "ask", "budgeted", "count", "job", "judged", "key", "leaf", "rank", "ranked", "reasons", "time", "unevicted",
+        "unplaced",
+    )  # fmt: skip
+
+    def __init__(self, key: GroupKey, job: Job, leaf: Queue) -> None:
+        self.key = key
+        self.job = job
+        self.leaf = leaf
+        self.ask: Ask = ask_make(job)
+        self.budgeted = any(queue.config.card_hours is not None for queue in leaf.path)
+        self.count = 0
+        self.rank = 0
+        self.ranked = NEVER
+        self.unplaced = NEVER
+        self.unevicted: tuple[int, int] = (NEVER, NEVER)
+        self.judged: tuple[int, int] = (NEVER, NEVER)
+        self.time = 0
+        self.reasons: tuple[Reason, ...] = ()
+
+    def forget(self) -> None:
+        """Nothing that was found is certain any more."""
+        self.ranked = self.unplaced = NEVER
+        self.unevicted = self.judged = (NEVER, NEVER)
+
+
+class Line:
+    """The waiting jobs of one leaf in leaf order; ``keys`` are their claim keys."""
+
+    __slots__ = ("jobs", "keys", "leaf")
+
+    def __init__(self, leaf: Queue) -> None:
+        self.leaf = leaf
+        self.jobs: list[Job] = []
+        self.keys: list[ClaimKey] = []
+
+    def put(self, job: Job) -> None:
+        key = claim_key(job)
+        index = bisect_left(self.keys, key)
+        self.keys.insert(index, key)
+        self.jobs.insert(index, job)
+
+    def drop(self, job: Job) -> None:
+        index = bisect_left(self.keys, claim_key(job))
+        del self.keys[index]
+        del self.jobs[index]
+
+
+class Waiting:
+    """All queued jobs: those that may be judged now in ``lines``, those that must not yet or not now beside them."""
+
+    def __init__(self, leaves: Iterable[Queue]) -> None:
+        self.lines = {leaf: Line(leaf) for leaf in leaves}
+        self.blocked: dict[str, Job] = {}
+        """Jobs that have come but are not the scheduler's to place now."""
+        self.groups: dict[GroupKey, Group] = {}
+        self._group_of: dict[str, Group] = {}
+        self._later: list[tuple[int, str, Job]] = []
+        self._coming: dict[str, Job] = {}
+
+    def put(self, leaf: Queue, job: Job, now: int) -> None:
+        """Take a queued job in."""
+        if job.submitted > now:
+            self._coming[job.id] = job
+            heapq.heappush(self._later, (job.submitted, job.id, job))
+        elif job.blocked_by:
+            self.blocked[job.id] = job
+        else:
+            self.lines[leaf].put(job)
+            group = self.group(leaf, job)
+            group.count += 1
+            self._group_of[job.id] = group
+
+    def drop(self, leaf: Queue, job: Job) -> None:
+        """Forget a queued job."""
+        group = self._group_of.pop(job.id, None)
+        if group is None:
+            self.blocked.pop(job.id, None)
+            self._coming.pop(job.id, None)
+            return
+        self.lines[leaf].drop(job)
+        group.count -= 1
+        if not group.count:
+            del self.groups[group.key]
+
+    def due(self, now: int) -> Iterator[Job]:
+        """The jobs that arrive by `now`; the caller puts them in again."""
+        while self._later and self._later[0][0] <= now:
+            job = heapq.heappop(self._later)[2]
+            if self._coming.get(job.id) is job:
+                del self._coming[job.id]
+                yield job
+
+    def ready(self, job: Job) -> bool:
+        """Whether it is in a line."""
+        return job.id in self._group_of
+
+    def group(self, leaf: Queue, job: Job) -> Group:
+        """The group of a job, whether it is in a line or not."""
+        known = self._group_of.get(job.id)
+        if known is not None and known.job is job:
+            return known
+        key = (
+            job.queue, job.gpu, job.nodes, job.cpu, job.memory, job.require, job.prefer, job.priority,
+            job.preemptible, job.max_duration,
+        )  # fmt: skip
+        found = self.groups.get(key)
+        if found is None:
+            found = self.groups[key] = Group(key, job, leaf)
+        return found
+
+    def group_of(self, job: Job) -> Group:
+        """The group of a job in a line."""
+        return self._group_of[job.id]
+
+    def forget(self) -> None:
+        """The pool is another one: everything must be judged anew."""
+        for group in self.groups.values():
+            group.forget()
