@@ -57,11 +57,13 @@ class Ground:
         """Tasks by node and id."""
         self.holds: dict[str, Hold] = {}
         """The holds that stood when the pass began."""
-        self.version = self.freed = self._tick = 0
+        self.version = self.freed = self._tick = self._serial = 0
         self.leaving = 0
         """Tasks that are expected to leave soon."""
         self.kept: list[Kept] = []
         """The reservations of this pass."""
+        self.kept_before: list[Kept] = []
+        """Those of the pass before."""
         self._ends: Ends | None = None
         self.cooling: dict[tuple[str, str], int] = {}
         """Pairs of leaves (claimant's, victim's) that cool down, and until when."""
@@ -125,6 +127,11 @@ class Ground:
     def _note(self, op: Op, task: Task, until: int = 0) -> None:
         if self._journal is not None:
             self._journal.append((op, task, until))
+
+    def serial(self) -> int:
+        """Another number whenever it is asked."""
+        self._serial += 1
+        return self._serial
 
     def touch(self) -> None:
         """Something has changed."""

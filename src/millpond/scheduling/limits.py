@@ -9,6 +9,7 @@ from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.budget import hours_reasons
 from millpond.scheduling.fit import Ask, ask_make, ask_on
+from millpond.scheduling.masks import bound_key
 from millpond.scheduling.options import Options
 from millpond.scheduling.preempt import eviction_find
 from millpond.scheduling.reasons import cap_reasons, guarantee_reason, lend_reason, room_reasons, static_reason
@@ -23,16 +24,22 @@ class Limits:
         self._state = state
         self._options = options
         self._found: dict[tuple[object, ...], tuple[int, tuple[Reason, ...]]] = {}
+        """Why there is no room, by shape, in this pass."""
         self._static: dict[tuple[CardRequest, Ask], Reason | None] = {}
 
     def of(self, job: Job) -> tuple[Reason, ...]:
         """The reasons of one job; empty if nothing keeps it from starting."""
-        ask = ask_make(job)
-        key = (job.queue, job.gpu, ask, job.priority, job.preemptible, job.max_duration)
-        known = self._found.get(key)
-        if known is None or known[0] != self._state.version:
-            known = self._found[key] = (self._state.version, self._find(job, ask))
-        return known[1]
+        state = self._state
+        group = state.group(job)
+        kept = bound_key(state, job, group.ask)
+        moment = (state.version, state.now if group.budgeted or state.protecting else 0)
+        if group.judged != moment or group.bound != kept:
+            group.judged, group.bound, group.reasons = moment, kept, self._find(job, group.ask)
+        return group.reasons
+
+    def begin(self) -> None:
+        """A pass begins."""
+        self._found.clear()
 
     def _find(self, job: Job, ask: Ask) -> tuple[Reason, ...]:
         state = self._state
@@ -85,7 +92,7 @@ class Limits:
         return tuple(reasons)
 
     def _rooms(self, job: Job, ask: Ask) -> tuple[Reason, ...]:
-        key = ("rooms", job.gpu, ask)
+        key = ("rooms", job.gpu, ask, bound_key(self._state, job, ask))
         known = self._found.get(key)
         if known is None or known[0] != self._state.version:
             known = self._found[key] = (self._state.version, room_reasons(self._state, job, ask))

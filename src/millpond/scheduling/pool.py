@@ -106,7 +106,7 @@ class Room:
         view.largest = max(view.free, default=0)
         view.cpu = self.state.spec.cpu - self.cpu[RUN] - max(self.cpu[LEAVE], self.cpu[HOLD])
         view.memory = self.state.spec.memory - self.memory[RUN] - max(self.memory[LEAVE], self.memory[HOLD])
-        view.slices = self._slices_now(self.slices) if self.slices is not None else None
+        view.slices = self.slices_now(self.cards, self.slices) if self.slices is not None else None
 
     @property
     def table(self) -> SliceTable | None:
@@ -142,13 +142,13 @@ class Room:
                     return False
         return True
 
-    def _slices_now(self, slices: list[list[list[int]]]) -> list[list[int]]:
-        """The masks of all layers; a card that somebody takes otherwise, in any layer, is full."""
+    def slices_now(self, cards: list[list[int]], slices: list[list[list[int]]]) -> list[list[int]]:
+        """The masks of all layers; a card of which `cards` say that somebody takes it otherwise, in any layer, is full."""
         run, leave, hold = slices
         found: list[list[int]] = []
         for card in range(self.kind.count):
             masks = [*run[card], *leave[card], *hold[card]]
-            if any(self.cards[layer][card] > CARD * len(slices[layer][card]) for layer in (RUN, LEAVE, HOLD)):
+            if any(cards[layer][card] > CARD * len(slices[layer][card]) for layer in (RUN, LEAVE, HOLD)):
                 masks.append(ALL_SLOTS)
             found.append(masks)
         return found
@@ -218,6 +218,10 @@ class Pool:
         self.changes: list[int] = []
         self.rooms = [Room(state, index, self.demand, self.changes) for index, state in enumerate(ordered)]
         self.by_name = {room.name: room for room in self.rooms}
+        self.serial = 0
+        """The last number given to a reservation."""
+        self.empty: dict[tuple[object, ...], bool] = {}
+        """What would fit if nobody were there, as far as somebody has asked."""
         self._open: dict[CardRequest, dict[str, list[Room]]] = {}
         self._kinds: dict[str, CardKind] = {}
         self._configured: dict[CardRequest, dict[str, list[Room]]] = {}
@@ -236,12 +240,11 @@ class Pool:
             found = self._configured[gpu] = self._matching(gpu, open_only=False)
         return found
 
-    def demand_set(self, waiting: Iterable[Job]) -> None:
-        """Note which slices the waiting jobs want."""
-        self.demand.clear()
-        for job in waiting:
-            if job.gpu.slice:
-                self.demand[job.gpu.slice] = self.demand.get(job.gpu.slice, 0) + job.gpu.slices * job.nodes
+    def demand_set(self, wanted: Mapping[str, int]) -> None:
+        """Note how many slices of each profile the waiting jobs want."""
+        if wanted or self.demand:
+            self.demand.clear()
+            self.demand.update(wanted)
 
     def kind(self, model: str) -> CardKind:
         """The cards of a model, as the first node has them."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from millpond.scheduling.approach import Choice, Price, approach, card_options
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, ask_on, free_milli, place, view_fits
+from millpond.scheduling.masks import offers_soon
 from millpond.scheduling.pool import View, view_with
 from millpond.scheduling.quota import Dims, Queue
 from millpond.scheduling.rank import Walk
@@ -99,7 +100,7 @@ class Attempt:
         candidates = self.candidates()
         if not candidates and not self.state.leaving:
             return None
-        views = self.state.soon(self.job, self.model)
+        views = offers_soon(self.state, self.job, self.ask, self.model)
         tiers = sorted({rank for rank, _ in candidates}, reverse=True)
         for tier in (None, *tiers):
             chosen = [(rank, task) for rank, task in candidates if tier is not None and rank >= tier]
@@ -112,6 +113,10 @@ class Attempt:
         return None
 
     # -- candidates
+
+    def claim_rank(self) -> Rank:
+        """The rank of the claim as things stand, with nobody taken out."""
+        return _claim(self.base)
 
     def _walk(self, without: frozenset[str]) -> Walk:
         found = self._walks.get(without)

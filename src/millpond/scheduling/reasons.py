@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from millpond.domain.amounts import memory_format, milli_format
+from millpond.domain.amounts import duration_write, memory_format, milli_format
 from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.fit import Ask, ask_on, cards_enough, islands_of, place, rest_enough, view_fits
+from millpond.scheduling.kept import Kept
+from millpond.scheduling.masks import bound, offers
 from millpond.scheduling.pool import Room, View
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.slices import seats_clash, slice_capacity, slice_free
@@ -125,6 +127,17 @@ def preempting_reason(victims: tuple[str, ...], until: int, now: int) -> Reason:
     return Reason(Code.PREEMPTING, text, jobs=victims, until=until)
 
 
+def reserved_reason(now: int, kept: Iterable[Kept], ask: Ask) -> Reason:
+    """Free cards that others need soon; named with the first moment at which one of them does."""
+    first = sorted({one.job.id: one for one in kept}.values(), key=lambda one: (one.time, one.job.id))
+    names, until = tuple(one.job.id for one in first), first[0].time
+    text = (
+        f"the cards it would take are reserved for {', '.join(names)}, from {duration_write(until - now)} from now on; "
+        "a job that must end before that (max_duration) may use them"
+    )
+    return Reason(Code.RESERVED_FOR, text, need=ask.total or None, jobs=names, until=until)
+
+
 def behind_reason(head: str) -> Reason:
     return Reason(Code.BEHIND, f"its queue is first in, first out, and {head} waits", jobs=(head,))
 
@@ -137,8 +150,16 @@ def room_reasons(state: State, job: Job, ask: Ask, model: str | None = None) -> 
     """Why it does not fit on what is free now, on any model or on one; empty if it does."""
     every = state.pool.models(job.gpu)
     groups = every if model is None else {model: every[model]}
-    if any(place(state.views(job, model), ask) is not None for model in groups):
+    if any(place(offers(state, job, ask_on(state.pool, ask, model), model), ask) is not None for model in groups):
         return ()
+    kept = [
+        one
+        for model in groups
+        if place(state.views(job, model), ask) is not None
+        for one in bound(state, job, ask_on(state.pool, ask, model), model)
+    ]
+    if kept:
+        return (reserved_reason(state.now, kept, ask),)
     ask = ask_on(state.pool, ask, next(iter(groups), ""))
     holders = _holders(state, groups, ask)
     if holders:

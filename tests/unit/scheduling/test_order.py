@@ -32,7 +32,12 @@ def test_rank_then_share_then_time() -> None:
 
 
 def test_fifo_lets_nobody_pass() -> None:
-    jobs = [job("big", "t/batch", 8, submitted=-9), job("small", "t/batch", 1), job("other", "u/batch", 1)]
+    brief = {"max_duration": 600}  # so that what is reserved for `big` is open to it
+    jobs = [
+        job("big", "t/batch", 8, submitted=-9),
+        job("small", "t/batch", 1, **brief),
+        job("other", "u/batch", 1, **brief),
+    ]
     busy = running("r", "u/batch", "n1", 2)
     result = plan(snapshot(pool(1), [queue("t/batch", fifo=True), queue("u/batch")], [busy, *jobs]))
     assert started(result) == ["other"]
@@ -52,13 +57,16 @@ def test_positions() -> None:
 
 def test_jobs_put_back_keep_their_order() -> None:
     jobs = [job(name, "t/batch", 1, submitted=when) for name, when in (("a", -3), ("b", -3), ("c", -2))]
-    state = State(snapshot(pool(1), [queue("t/batch"), queue("u/batch")], jobs))
-    order = Order(state, jobs[1:])
-    order.back(jobs[0])
-    order.back(job("x", "u/batch", 1, submitted=-9))
+    other = job("x", "u/batch", 1, submitted=-9)
+    state = State(snapshot(pool(1), [queue("t/batch"), queue("u/batch")], [*jobs, other]))
+    order = Order(state)
+    first = [waiting for _ in range(2) if (waiting := order.take()) is not None]
+    for waiting in first:
+        order.back(waiting)
     taken = []
-    while (waiting := order.take()) is not None:
-        taken.append(waiting.id)
+    while (waiting_next := order.take()) is not None:
+        taken.append(waiting_next.id)
+    assert [waiting.id for waiting in first] == ["x", "a"]
     assert taken == ["x", "a", "b", "c"]
 
 
