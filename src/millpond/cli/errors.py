@@ -43,10 +43,10 @@ class ExtraMissing(MillpondError):
 
     code = "EXTRA_MISSING"
 
-    def __init__(self, command: str, module: str) -> None:
+    def __init__(self, command: str, module: str, extra: str = "server") -> None:
         super().__init__(
             f"millpond {command} needs a part that is not installed ({module})",
-            hint="pip install 'millpond[server]'",
+            hint=f"pip install 'millpond[{extra}]'",
             details={"command": command, "module": module},
         )
 
@@ -106,6 +106,11 @@ def printable(text: str) -> str:
     """Control characters made visible, so that what others wrote cannot steer the terminal; newlines become spaces."""
     spaced = " ".join(text.split())
     return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in spaced)
+
+
+def file_write_error(error: OSError, path: str) -> InvalidInput:
+    """A file that cannot be written."""
+    return InvalidInput(f"cannot write {path}: {error.strerror or error}", hint="name a folder that you may write to")
 
 
 def file_error(error: OSError, path: str) -> InvalidInput:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from millpond.cli.errors import file_error
-from millpond.cli.lazy import command, option
+from millpond.cli.file_write import file_write
+from millpond.cli.lazy import group, option, verb
+from millpond.cli.offline.convert import snapshot_convert
 from millpond.cli.session import Session
 
+snapshot = group("snapshot", default="export")
+snapshot.add_command(snapshot_convert)
 
-@command("snapshot")
+
+@verb(snapshot, "export")
 @option("-o", "--output", "path", metavar="FILE", default="-", help="snapshot.output")
-def snapshot(session: Session, path: str) -> None:
+def snapshot_export(session: Session, path: str) -> None:
     """Needs the right to read snapshots: it shows every tenant's jobs."""
     text = session.client.system.snapshot()
     if session.json:
@@ -20,8 +22,5 @@ def snapshot(session: Session, path: str) -> None:
     if path == "-":
         session.output.write(text)
         return
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise file_error(error, path) from error
+    file_write(path, text)
     session.output.note(session.texts("snapshot.written", path=path))

@@ -2,7 +2,7 @@
 
     settings.cooldown=30s                      queues.factor/batch.cap=48
     queues.factor/batch.cap.A800-80GB=16       queues.+vision/batch={deserved: 8, cap: 16}
-    nodes.n[1-4].cordoned=true                 nodes.+2=n1   (two more like n1)
+    nodes.n[1-4].cordoned=true                 nodes.+2=n1   (two more like n1; without =n1 like the last one)
     nodes.+2={cpu: 192, memory: 2TB, cards: {model: H200, count: 8}}
     jobs.*.preemptible=false                   queues.nlp/besteffort=none   (without it)
 
@@ -30,6 +30,7 @@ AMOUNTS = ("guarantee", "deserved", "cap")
 OWN_TO_A_NODE = ("name", "uuids", *STATE_KEYS)
 """Keys that a new node does not take over from the one that it is like."""
 
+_NEW_NODES = re.compile(r"nodes\.\+\d+\Z")
 _NEW = re.compile(r"\+(\d{1,5})\Z")
 _DIGITS = re.compile(r"(.*?)(\d*)\Z")
 _BRACKETS = {"[": "]", "{": "}", "(": ")"}
@@ -57,7 +58,7 @@ def override_parse(text: str, source: str = "--set", line: int = 1, column: int 
     """One change.  `line` and `column` say where `text` stands among its arguments."""
     at = Position(line, column, "", source)
     equals = _split(text, "=")[0]
-    if len(equals) == len(text):
+    if len(equals) == len(text) and not _NEW_NODES.match(text.strip()):
         raise InvalidInput(
             f"{text[:80]!r} says no value", hint="write queues.factor/batch.cap=48", position=_right(at, len(text))
         )
@@ -79,7 +80,8 @@ def override_parse(text: str, source: str = "--set", line: int = 1, column: int 
             f"{keys[0].text} of which name or key?", hint=_EXAMPLES[keys[0].text], position=_right(at, len(equals))
         )
     value_at = replace(_right(at, len(equals) + 1), path=equals.strip())
-    return Override(tuple(keys), _value(text[len(equals) + 1 :], value_at), at, text.strip())
+    value = None if len(equals) == len(text) else _value(text[len(equals) + 1 :], value_at)
+    return Override(tuple(keys), value, at, text.strip())
 
 
 def overrides_parse(text: str, source: str = "--case", line: int = 1, column: int = 1) -> tuple[Override, ...]:
@@ -217,6 +219,10 @@ def _bought(items: Listing, names: list[str], override: Override) -> Listing:
     if len(override.path) > 2:
         raise InvalidInput("new nodes have no names yet", hint="write nodes.+2=n1", position=override.path[2].pos)
     value = override.value
+    if value is None:
+        if not names:
+            raise InvalidInput("there is no node to be like", hint="say what they are", position=word.pos)
+        value = Scalar(max(names, key=natural_key), word.pos)
     if isinstance(value, Mapping):
         block, like = value, "new"
     elif isinstance(value, Scalar):

@@ -103,7 +103,7 @@ def _job(job: Job, now: int, work: Work | None) -> dict[str, object]:
 
 def _seat(seat: Seat, request: CardRequest) -> dict[str, object]:
     value: dict[str, object] = {"node": seat.node, "cards": list(seat.cards)}
-    if seat.milli != (request.milli if request.fraction else CARD):
+    if not seat.slice and seat.milli != (request.milli if request.fraction else CARD):
         value["milli"] = seat.milli
     if seat.slice != request.slice:
         value["slice"] = seat.slice

@@ -141,11 +141,30 @@ HELPS: dict[str, tuple[str, str]] = {
     ),
     "help.tokens.revoke": ("Revoke a token at once.", "立即吊销令牌。"),
     "help.snapshot": (
-        "Export the scheduler's world, for plan and simulate.",
-        "导出调度快照，供 plan 和 simulate 使用。",
+        "Snapshots of the scheduler's world, for plan and simulate.",
+        "调度快照，供 plan 和 simulate 使用。",
+    ),
+    "help.snapshot.export": (
+        "Export the live world: every tenant's queues and jobs.",
+        "导出当前状态：所有租户的队列和作业。",
+    ),
+    "help.snapshot.convert": (
+        "Make a snapshot file of a trace: openb, Philly-like CSV, sacct --parsable2, kubectl get pods,nodes -o json.",
+        "把负载记录转换为快照文件：openb、Philly 类 CSV、sacct --parsable2，或 kubectl get pods,nodes -o json。",
     ),
     "help.plan": ("Plan a snapshot file: what would start, wait, leave.", "对快照文件做一次调度：谁启动、等待、让出。"),
-    "help.simulate": ("Run a workload in virtual time.", "在虚拟时间中推演负载。"),
+    "help.simulate": (
+        (
+            "Run a workload in virtual time, and what-if variants of it beside it.\n"
+            "FILE is a snapshot, or a trace: openb, Philly-like CSV, sacct --parsable2, Kubernetes JSON; or .xz, .gz.\n"
+            "millpond simulate pool.yaml --case 'more: queues.factor/batch.cap=48, nodes.+2' --report what-if.html"
+        ),
+        (
+            "在虚拟时间中推演负载，并可与假设方案并行对比。\n"
+            "FILE 是快照或负载记录：openb、Philly 类 CSV、sacct --parsable2、Kubernetes JSON；也可为 .xz 或 .gz。\n"
+            "millpond simulate pool.yaml --case '扩容: queues.factor/batch.cap=48, nodes.+2' --report what-if.html"
+        ),
+    ),
     "help.up": ("Start millpond on this machine.", "在本机启动 millpond。"),
     "help.down": ("Stop the millpond of this machine.", "停止本机的 millpond。"),
     "help.db": ("Upgrade, check, back up and restore the database.", "升级、检查、备份和恢复数据库。"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from millpond.cli.lazy import argument, command
+from millpond.cli.lazy import argument, command, option
 from millpond.cli.offline.shared import card_seconds, seats_text, snapshot_read
+from millpond.cli.offline.worlds import changes_read
 from millpond.cli.output import Cell, Column, Row
 from millpond.cli.session import Session
 from millpond.domain.amounts import duration_write
@@ -19,9 +20,11 @@ COLUMNS = (Column("action"), Column("job"), Column("queue"), Column("rank"), Col
 
 @command("plan")
 @argument("file")
-def plan_command(session: Session, file: str) -> None:
+@option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="simulate.set")
+@option("--add-nodes", multiple=True, metavar="N[=NODE]", help="simulate.add_nodes")
+def plan_command(session: Session, file: str, sets: tuple[str, ...], add_nodes: tuple[str, ...]) -> None:
     """What one pass decides; nothing is changed anywhere."""
-    snapshot = snapshot_read(session, file).snapshot
+    snapshot = snapshot_read(session, file, changes_read(sets, add_nodes)).snapshot
     plan = plan_make(snapshot)
     for violation in check(snapshot, plan):
         session.output.note(session.texts("plan.warning", text=f"{violation.rule}: {violation.text}"), "red")

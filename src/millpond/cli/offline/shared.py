@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from millpond.cli.job_input import file_read
 from millpond.cli.session import Session
 from millpond.cli.values import ranges
 from millpond.domain.amounts import milli_format
+from millpond.files.overrides import Override
 from millpond.files.snapshots import SnapshotFile, snapshot_load
 from millpond.files.tree import SNAPSHOT_FILE_LIMIT
 from millpond.scheduling.snapshot import Seat
 
 
-def snapshot_read(session: Session, path: str) -> SnapshotFile:
-    """The snapshot in a file (``-``: standard input); warnings about its queues go to stderr."""
+def snapshot_read(session: Session, path: str, overrides: Sequence[Override] = ()) -> SnapshotFile:
+    """The snapshot in a file (``-``: standard input), with what-if changes; warnings about queues go to stderr."""
     text, source = file_read(path, SNAPSHOT_FILE_LIMIT)
-    loaded = snapshot_load(text, source)
+    loaded = snapshot_load(text, source, overrides)
     for warning in loaded.warnings:
         session.output.note(session.texts("plan.warning", text=warning), "yellow")
     return loaded

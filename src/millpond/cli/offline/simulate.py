@@ -1,22 +1,31 @@
-"""``millpond simulate FILE``: a snapshot file in virtual time."""
+"""``millpond simulate FILE``: a snapshot file or a trace in virtual time, alone or beside what-if variants."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
+from millpond.cli.errors import Exit, ExtraMissing
+from millpond.cli.file_write import file_write
 from millpond.cli.lazy import argument, command, option
-from millpond.cli.offline.shared import card_seconds, placement_text, snapshot_read
-from millpond.cli.output import Cell, Column, Row
+from millpond.cli.offline.comparison import comparison_write
+from millpond.cli.offline.event_rows import EVENTS, event_row
+from millpond.cli.offline.interrupt import Interrupt
+from millpond.cli.offline.runs import TELL_SECONDS, Case, Run, Tell, cases_run, parallel_default
+from millpond.cli.offline.shared import card_seconds
+from millpond.cli.offline.trace_options import trace_options
+from millpond.cli.offline.worlds import Wanted, cases_read
+from millpond.cli.output import Column, Row
 from millpond.cli.session import Session
-from millpond.domain.amounts import duration_format, duration_parse, duration_write
+from millpond.domain.amounts import duration_format
 from millpond.domain.errors import InvalidInput
-from millpond.scheduling.plan import plan
-from millpond.simulation.driver import Event, Simulation
+from millpond.simulation.driver import Event
+from millpond.simulation.outcome import Outcome
 
-EVENTS = (Column("after", right=True), Column("event"), Column("job"), Column("detail", fold=True))
 QUEUES = (
     Column("queue"),
     Column("starts", right=True),
@@ -28,79 +37,105 @@ QUEUES = (
     Column("wait_max", right=True),
     Column("lost", right=True),
 )
-STYLES = {"start": "green", "evict": "red", "violation": "red", "hold": "cyan", "wait": "yellow", "end": "dim"}
-PROGRESS_SECONDS = 0.2
-MAX_UNTIL = 10 * 365 * 86_400
+MAX_PARALLEL = 64
 
 
 @command("simulate")
 @argument("file")
-@option("--until", metavar="TIME", default="24h", help="option.until")
-def simulate_command(session: Session, file: str, until: str) -> None:
-    """Every event, then figures of every queue."""
-    seconds = duration_parse(until)
-    if seconds > MAX_UNTIL:
-        raise InvalidInput(f"--until {until} is more than ten years", hint="such as 24h or 7d")
-    loaded = snapshot_read(session, file)
-    simulation = Simulation(loaded.snapshot, plan, arrivals=loaded.arrivals, work=loaded.work, until=seconds)
-    events = _watched(session, simulation)
+@option("--until", metavar="TIME", default="", help="simulate.until")
+@trace_options
+@option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="simulate.set")
+@option("--add-nodes", multiple=True, metavar="N[=NODE]", help="simulate.add_nodes")
+@option("--case", "cases", multiple=True, metavar="'NAME: PATH=VALUE, ...'", help="simulate.case")
+@option("--parallel", type=int, metavar="N", default=None, help="simulate.parallel")
+@option("--report", metavar="FILE.html", default="", help="simulate.report")
+def simulate_command(session: Session, parallel: int | None, report: str, **given: Any) -> int:
+    """Every event and figures of every queue; with cases, a comparison."""
+    if parallel is not None and not 1 <= parallel <= MAX_PARALLEL:
+        raise InvalidInput(f"--parallel {parallel} is out of range", hint=f"from 1 to {MAX_PARALLEL}")
+    draw = report_load() if report else None
+    cases = cases_read(session, Wanted(**given))
+    outcomes = [_single(session, cases[0])] if len(cases) == 1 else _compared(session, cases, parallel)
+    if draw is not None and outcomes:
+        file_write(report, draw(outcomes, session.texts.lang))
+        session.output.note(session.texts("simulate.report_written", path=report))
+    stopped = len(outcomes) < len(cases) or any(outcome.stopped for outcome in outcomes)
+    return Exit.CANCELLED if stopped else Exit.OK
+
+
+def report_load() -> Any:
+    """The function that draws reports; `ExtraMissing` when its libraries are not installed."""
+    try:
+        return import_module("millpond.reports.simulation").report_html
+    except ModuleNotFoundError as error:
+        raise ExtraMissing("simulate --report", error.name or "matplotlib", extra="reports") from error
+
+
+def _compared(session: Session, cases: Sequence[Case], parallel: int | None) -> list[Outcome]:
+    with _progress(session, cases) as tell:
+        outcomes = cases_run(cases, parallel or parallel_default(), tell)
     if session.json:
-        for event in events:
-            session.output.line(_json(event.json()))
-        session.output.line(_json({"summary": simulation.summary()}))
-        return
-    rows = [_row(session, event) for event in events]
-    session.output.status("")
+        for outcome in outcomes:
+            session.output.line(_json(outcome.json()))
+    elif outcomes:
+        comparison_write(session, outcomes)
+    if len(outcomes) < len(cases):
+        session.output.note(session.texts("simulate.not_run", count=len(cases) - len(outcomes)), "yellow")
+    return outcomes
+
+
+def _single(session: Session, case: Case) -> Outcome:
+    run = Run(case)
+    rows: list[Row] = []
+    with Interrupt() as interrupt, _progress(session, [case]) as tell:
+        for event in _told(run.events(lambda: interrupt.asked), run, tell):
+            if session.json:
+                session.output.line(_json(event.json()))
+            else:
+                rows.append(event_row(session, event))
+    outcome = run.outcome()
+    if session.json:
+        interrupted = {"interrupted": True} if outcome.stopped else {}
+        session.output.line(_json({"summary": outcome.summary, **interrupted}))
+        return outcome
     if rows:
         session.output.table(EVENTS, rows)
         session.output.line()
-    _summary_write(session, simulation.summary())
+    _summary_write(session, outcome.summary)
+    if outcome.stopped:
+        at = duration_format(outcome.record.elapsed)
+        session.output.note(session.texts("simulate.stopped", time=at), "yellow")
+    return outcome
+
+
+def _told(events: Iterator[Event], run: Run, tell: Tell) -> Iterator[Event]:
+    shown = time.monotonic()
+    for event in events:
+        if time.monotonic() - shown > TELL_SECONDS:
+            shown = time.monotonic()
+            tell(0, event.time, run.count)
+        yield event
+
+
+def _silent(_number: int, _time: int, _events: int) -> None:
+    """Nobody looks."""
+
+
+@contextlib.contextmanager
+def _progress(session: Session, cases: Sequence[Case]) -> Iterator[Tell]:
+    """Bars where somebody sees them, and where they do not run into the events."""
+    output = session.output
+    if not output.notes_terminal or (session.json and output.terminal and len(cases) == 1):
+        yield _silent
+        return
+    names = [case.name if len(cases) > 1 else "" for case in cases]
+    bars = import_module("millpond.cli.offline.progress").Bars
+    with bars(names, [case.until for case in cases], colour=output.colour) as drawn:
+        yield drawn.tell
 
 
 def _json(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-
-
-def _watched(session: Session, simulation: Simulation) -> Iterator[Event]:
-    """The events; on a terminal, stderr says how far it is."""
-    output = session.output
-    shown = time.monotonic()
-    for count, event in enumerate(simulation.events(), 1):
-        if output.notes_terminal and time.monotonic() - shown > PROGRESS_SECONDS:
-            shown = time.monotonic()
-            output.status(session.texts("simulate.progress", time=duration_format(event.time), events=count))
-        yield event
-
-
-def _row(session: Session, event: Event) -> Row:
-    kind = Cell(event.kind, STYLES.get(event.kind, ""))
-    return [f"+{duration_write(event.time)}", kind, event.job, _detail(session, event)]
-
-
-def _detail(session: Session, event: Event) -> str:
-    texts, data = session.texts, event.data
-    say: dict[str, Callable[[Mapping[str, Any]], str]] = {
-        "arrive": lambda data: str(data["queue"]),
-        "start": lambda data: _start(session, data),
-        "evict": lambda data: texts(
-            "plan.evict", why=data["why"], claimant=data["for"], lost=card_seconds(data["lost_milli_seconds"])
-        ),
-        "hold": lambda data: texts(
-            "plan.hold", seats=placement_text(data["placement"]), until=duration_write(data["until"])
-        ),
-        "requeue": lambda data: texts("simulate.requeue", saved=duration_format(data["saved"])),
-        "wait": lambda data: " ".join(data["codes"]),
-        "end": lambda data: str(data["reason"]),
-        "violation": lambda data: f"{data['rule']}: {data['text']}",
-    }
-    return say[event.kind](data) if event.kind in say else ""
-
-
-def _start(session: Session, data: Mapping[str, Any]) -> str:
-    seats = placement_text(data["placement"])
-    if not data.get("resumed_from"):
-        return seats
-    return session.texts("simulate.resumed", seats=seats, saved=duration_format(data["resumed_from"]))
 
 
 def _summary_write(session: Session, summary: Mapping[str, Any]) -> None:

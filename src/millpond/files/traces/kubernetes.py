@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from millpond.domain.amounts import CARD, cpu_parse, integer_parse
 from millpond.domain.cards import CardRequest, card_request_parse
-from millpond.domain.errors import InvalidInput
+from millpond.domain.errors import InvalidInput, Position
 from millpond.domain.jobs import QueueClass
 from millpond.domain.nodes import CardKind, NodeSpec
 from millpond.files.nodes import MAX_CARDS_PER_NODE, model_facts, model_parse
@@ -45,7 +45,7 @@ def kubernetes_read(text: str, source: str) -> Trace:
     pods: dict[str, Located] = {}
     nodes: dict[str, NodeSpec] = {}
     for found in _objects(text, source):
-        kind = found.at("kind").text_of()
+        kind = _kind(found)
         if kind == "Pod":
             pods[_key(found)] = found
         elif kind == "Node":
@@ -65,6 +65,20 @@ def kubernetes_read(text: str, source: str) -> Trace:
             jobs.append(job)
     jobs += [_joined(gang, members) for (_, gang, _), members in gangs.items()]
     return trace_make("kubernetes", jobs, source=source, nodes=tuple(nodes.values()), skipped=skipped, absolute=True)
+
+
+def kubernetes_nodes_read(text: str, source: str) -> tuple[NodeSpec, ...]:
+    """Only the nodes.  Raises `InvalidInput` if there are none."""
+    nodes = {spec.name: spec for spec in (_node(found) for found in _objects(text, source) if _kind(found) == "Node")}
+    if not nodes:
+        raise InvalidInput(
+            "the file has no nodes", hint="kubectl get nodes -o json prints them", position=Position(1, 1, "", source)
+        )
+    return tuple(nodes.values())
+
+
+def _kind(found: Located) -> str:
+    return found.at("kind").text_of()
 
 
 def _objects(text: str, source: str) -> Iterator[Located]:

@@ -1,0 +1,40 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from millpond.cli.errors import file_write_error
+
+
+def file_write(path: str, text: str) -> None:
+    """Write `text` beside `path`, then move it there in one step; what was there stays until then."""
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise file_write_error(error, path) from error
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        Path(name).chmod(_mode(target))
+        Path(name).replace(target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        if isinstance(error, OSError):
+            raise file_write_error(error, path) from error
+        raise
+
+
+def _mode(target: Path) -> int:
+    """The permissions of the file that is replaced, or those of a new one."""
+    try:
+        return target.stat().st_mode & 0o777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
