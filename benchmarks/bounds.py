@@ -244,6 +244,8 @@ class _Program:
 
     def solve(self) -> float:
         """The largest worth, in cards; never below the optimum."""
+        if not self._placed:  # nobody to serve: HiGHS has no word for an empty program
+            return 0.0
         missing = 0.0
         for _ in range(_ROUNDS):
             self._solver.run()
