@@ -6,6 +6,7 @@ import pytest
 
 from millpond.domain.errors import InvalidInput
 from millpond.domain.jobs import QueueClass
+from millpond.files.snapshot_text import snapshot_write
 from millpond.files.snapshots import SnapshotFile, snapshot_load
 from millpond.scheduling.snapshot import Hold, Job, PastEviction, RunState, Seat
 from millpond.simulation.jobs import Work
@@ -167,7 +168,7 @@ mix: {"A800:4": 2}
         ),
         (
             "{id: x, queue: b/batch, gpu: mig-1g.5gb, state: running, at: [n1]}",
-            "s.yaml:7:67: jobs[0].at[0]: the place of a slice must be named for x",
+            "s.yaml:7:67: jobs[0].at[0]: n1 has no card that suits gpu: mig-1g.5gb",
         ),
         (
             "{id: x, queue: b/batch, gpu: 1, state: running, started: +5, at: [n1]}",
@@ -229,3 +230,70 @@ def test_quota_errors_point_at_their_queue() -> None:
 def test_warnings_are_kept() -> None:
     loaded = snapshot_load(NODES + "queues:\n  - {name: a/batch, deserved: 9}\n", "s.yaml")
     assert loaded.warnings == ("the deserved amounts add up to 9 cards, but the pool has 8 cards",)
+
+
+CARDS = """nodes: [{name: "n[1-2]", cards: {model: A100-40GB, count: 2}}]
+queues: [{name: a/prod, guarantee: 2}, {name: b/batch, class: batch}]
+jobs:
+"""
+
+
+def sliced(*lines: str, rest: str = "") -> SnapshotFile:
+    return snapshot_load(CARDS + "".join(f"  - {{{line}, state: running}}\n" for line in lines) + rest, "s.yaml")
+
+
+def test_slices_take_the_seats_that_the_file_names_or_the_planner_would() -> None:
+    jobs = sliced(
+        "id: a, queue: b/batch, gpu: mig-3g.20gb, at: [{node: n1, cards: [1], slot: 0}]",
+        "id: b, queue: b/batch, gpu: mig-1g.5gb, at: [n1]",
+        "id: c, queue: b/batch, gpu: mig-2g.10gb x2, nodes: 2, at: [n1, n2]",
+        "id: d, queue: b/batch, gpu: mig-3g.20gb x2, at: [{node: n2, cards: [1], slot: 0}, {node: n2, cards: [1]}]",
+    ).snapshot.jobs
+    assert [job.seats for job in jobs] == [
+        (Seat("n1", (1,), 488, "3g.20gb", 0),),
+        (Seat("n1", (1,), 119, "1g.5gb", 6),),
+        (
+            Seat("n1", (0,), 241, "2g.10gb", 4),
+            Seat("n1", (1,), 241, "2g.10gb", 4),
+            Seat("n2", (0,), 241, "2g.10gb", 2),
+            Seat("n2", (0,), 241, "2g.10gb", 4),
+        ),
+        (Seat("n2", (1,), 488, "3g.20gb", 0), Seat("n2", (1,), 488, "3g.20gb", 4)),
+    ]
+
+
+def test_slices_are_written_as_they_are_read() -> None:
+    loaded = sliced("id: c, queue: b/batch, gpu: mig-2g.10gb x2, nodes: 2, at: [n1, n2]")
+    again = snapshot_load(snapshot_write(loaded.snapshot), "again.yaml")
+    assert again.snapshot.jobs[0].seats == loaded.snapshot.jobs[0].seats
+
+
+def test_a_hold_lies_on_the_slots_of_its_victims() -> None:
+    loaded = sliced(
+        "id: v, queue: b/batch, gpu: mig-3g.20gb, at: [{node: n1, cards: [0], slot: 4}]",
+        rest="""  - {id: p, queue: a/prod, gpu: mig-3g.20gb}
+holds:
+  - {for: p, node: n1, cards: [0], slot: 4, until: +40, victims: [v]}
+""",
+    )
+    assert loaded.snapshot.holds[0].seats == (Seat("n1", (0,), 488, "3g.20gb", 4),)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("mig-3g.20gb", "[{node: n1, cards: [0], slot: 2}]", "mig-3g.20gb cannot begin at slot 2 (it begins at 0, 4)"),
+        ("mig-3g.20gb", "[{node: n1, cards: [0], slot: 4}]", "the slots of card 0 of n1 that y needs are taken (by x)"),
+        ("mig-1g.5gb", "[{node: n1, cards: [0], slot: 3, milli: 500}]", "mig-1g.5gb counts 119 milli-cards on n1"),
+        ("mig-1g.5gb", "[{node: n1, cards: [0], slot: 3, slice: 2g.10gb}]", "the cards of n1 give y no slice mig-2g"),
+        ("mig-7g.40gb x3", "[n2]", "y does not fit on n2: it has no room for mig-7g.40gb x3"),
+        ("1", "[{node: n1, cards: [0]}]", "card 0 of n1 is taken by x"),
+        ("0.5", "[{node: n1, cards: [0]}]", "card 0 of n1 is taken by x"),
+        ("mig-1g.5gb x2", "[{node: n1, cards: [0]}]", "y runs on 1 nodes, at names 1 places (name one place for each"),
+    ],
+)
+def test_slices_that_cannot_sit_there(first: str, second: str, expected: str) -> None:
+    x = "id: x, queue: b/batch, gpu: mig-3g.20gb, at: [{node: n1, cards: [0], slot: 4}]"
+    with pytest.raises(InvalidInput) as caught:
+        sliced(x, f"id: y, queue: b/batch, gpu: {first}, at: {second}")
+    assert str(caught.value).partition(": ")[2].partition(": ")[2].startswith(expected)
