@@ -32,7 +32,7 @@ class Limits:
         state = self._state
         group = state.group(job)
         kept = bound_key(state, job, group.ask)
-        moment = (state.version, state.now if group.budgeted or state.protecting else 0)
+        moment = (state.version, state.now if group.budgeted or state.protecting or kept else 0)
         if group.judged != moment or group.bound != kept:
             group.judged, group.bound, group.reasons = moment, kept, self._find(job, group.ask)
         return group.reasons

@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from millpond.scheduling.budget import hours_reasons
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place
+from millpond.scheduling.kept import Kept
+from millpond.scheduling.masks import bound, masked
 from millpond.scheduling.snapshot import Job, Seat
 from millpond.scheduling.state import State
 
+_MISSES = 10_000
+"""More remembered failures than that are forgotten."""
+
 
 class Options:
-    """Answers about the state as it is when they are asked; failures are remembered until the state changes."""
+    """Answers about the state as it is when they are asked; failures are remembered until something may mend them."""
 
-    def __init__(self, state: State, ready: Iterable[Job]) -> None:
+    def __init__(self, state: State) -> None:
         self._state = state
-        self._rivals = self._count(ready)
+        self._rivals: dict[str, int] | None = None
         self._misses: dict[tuple[object, ...], int] = {}
+        self.barred: tuple[Kept, ...] = ()
+        """The reservations that alone kept the last one from starting."""
 
-    def _count(self, ready: Iterable[Job]) -> dict[str, int]:
+    def begin(self) -> None:
+        """A pass begins: other jobs may be waiting now."""
+        self._rivals = None
+        if len(self._misses) > _MISSES:
+            self._misses.clear()
+
+    def _rival(self, model: str) -> int:
         """How many waiting jobs can use only this model (S23)."""
-        rivals: dict[str, int] = {}
-        for job in ready:
-            models = self._state.pool.models(job.gpu)
-            if len(models) == 1:
-                model = next(iter(models))
-                rivals[model] = rivals.get(model, 0) + 1
-        return rivals
+        if self._rivals is None:
+            self._rivals = {}
+            for group in self._state.waiters.groups.values():
+                models = self._state.pool.models(group.job.gpu)
+                if len(models) == 1:
+                    only = next(iter(models))
+                    self._rivals[only] = self._rivals.get(only, 0) + group.count
+        return self._rivals.get(model, 0)
 
     def missed(self, key: tuple[object, ...]) -> bool:
-        """Whether what `key` stands for has failed since the last change."""
-        return self._misses.get(key) == self._state.version
+        """Whether what `key` stands for has failed since anything was freed."""
+        return self._misses.get(key) == self._state.freed
 
     def miss(self, key: tuple[object, ...]) -> None:
-        self._misses[key] = self._state.version
+        """Remember a failure that nothing but freed room can mend."""
+        self._misses[key] = self._state.freed
 
     def models(self, job: Job, ask: Ask) -> list[str]:
         """The models that a job may use: best rank first, then the one that fewer others depend on."""
@@ -44,7 +57,7 @@ class Options:
             models.sort(
                 key=lambda model: (
                     self._state.claim_rank(leaf, ask_on(self._state.pool, ask, model).total, dims_of(model)),
-                    self._rivals.get(model, 0),
+                    self._rival(model),
                     model,
                 )
             )
@@ -58,6 +71,17 @@ class Options:
 
     def start(self, job: Job) -> tuple[tuple[Seat, ...], Rank] | None:
         """Where it starts now without an eviction, at the largest size that fits, and its rank there."""
+        group, state = self._state.group(job), self._state
+        moment = (state.freed, state.now if group.budgeted else 0)
+        self.barred = ()
+        if group.unplaced == moment:
+            return None
+        found = self._start(job)
+        if found is None and not self.barred:
+            group.unplaced = moment
+        return found
+
+    def _start(self, job: Job) -> tuple[tuple[Seat, ...], Rank] | None:
         sizes = range(job.gpu.milli, job.gpu.milli_min - 1, -1000) if job.gpu.elastic else (job.gpu.milli,)
         for size in sizes:
             found = self._start_at(job, ask_make(job, size))
@@ -79,12 +103,17 @@ class Options:
         return None
 
     def _place(self, job: Job, ask: Ask, model: str) -> tuple[Seat, ...] | None:
-        key = ("place", job.gpu, ask, model)
+        state = self._state
+        key = (job.gpu, ask, model)
         if self.missed(key):
             return None
-        seats = place(self._state.views(job, model), ask)
+        kept = bound(state, job, ask, model)
+        seats = place(masked(state.views(job, model), kept), ask)
         if seats is None:
-            self.miss(key)
+            if not kept or place(state.views(job, model), ask) is None:
+                self.miss(key)
+            else:
+                self.barred = kept
         return seats
 
     def lend_lack(self, job: Job, ask: Ask, model: str) -> int:

@@ -16,76 +16,103 @@ from millpond.scheduling.quota import Queue
 from millpond.scheduling.snapshot import Job
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import claim_key
+from millpond.scheduling.waiting import Line
 
 HeadKey = tuple[Rank, int, int, str]
 
 
-class Line:
-    """The waiting jobs of one leaf that are still to be judged, the next one last."""
+class Head:
+    """How far a pass has come in one line.  ``back`` are jobs to be judged again, in leaf order."""
 
-    __slots__ = ("jobs", "leaf", "stamp")
+    __slots__ = ("back", "line", "place", "skipped", "stamp")
 
-    def __init__(self, leaf: Queue, jobs: Iterable[Job]) -> None:
-        self.leaf = leaf
-        self.jobs = sorted(jobs, key=claim_key, reverse=True)
+    def __init__(self, line: Line, skipped: Iterable[str]) -> None:
+        self.line = line
+        self.skipped = skipped
+        self.place = 0
+        self.back: list[Job] = []
         self.stamp = 0
+
+    def peek(self) -> Job | None:
+        """The next job."""
+        jobs = self.line.jobs
+        while self.place < len(jobs) and jobs[self.place].id in self.skipped:
+            self.place += 1
+        first = jobs[self.place] if self.place < len(jobs) else None
+        if self.back and (first is None or claim_key(self.back[0]) < claim_key(first)):
+            return self.back[0]
+        return first
+
+    def pop(self) -> None:
+        """Be done with the job that `peek` gave."""
+        if self.back and self.back[0] is self.peek():
+            del self.back[0]
+        else:
+            self.place += 1
 
 
 class Order:
-    """Gives the waiting jobs one after the other; each is judged once, unless it is put back."""
+    """Gives the waiting jobs one after the other; each is judged once, unless it is put back.  Who holds cards is not
+    among them."""
 
-    def __init__(self, state: State, jobs: Iterable[Job]) -> None:
+    def __init__(self, state: State) -> None:
         self._state = state
-        by_leaf: dict[Queue, list[Job]] = {}
-        for job in jobs:
-            by_leaf.setdefault(state.leaf(job), []).append(job)
-        self._lines = {leaf: Line(leaf, by_leaf[leaf]) for leaf in sorted(by_leaf, key=lambda leaf: leaf.index)}
         self._heap: list[tuple[HeadKey, int, int]] = []
-        self._leaves = {leaf.index: line for leaf, line in self._lines.items()}
+        self._heads: dict[int, Head] = {}
+        self._tenants: dict[Queue, list[Head]] = {}
         state.changed.clear()
-        for line in self._lines.values():
-            self._push(line)
+        for line in state.waiters.lines.values():
+            if line.jobs:
+                self._push(self._head(line))
+
+    def _head(self, line: Line) -> Head:
+        head = self._heads.get(line.leaf.index)
+        if head is None:
+            head = self._heads[line.leaf.index] = Head(line, self._state.holds)
+            self._tenants.setdefault(line.leaf.tenant, []).append(head)
+        return head
 
     def take(self) -> Job | None:
         """The next job to judge."""
         self._rekey()
         while self._heap:
             _, index, stamp = heapq.heappop(self._heap)
-            line = self._leaves[index]
-            if stamp == line.stamp:
-                job = line.jobs.pop()
-                self._push(line)
+            head = self._heads[index]
+            if stamp == head.stamp:
+                job = head.peek()
+                head.pop()
+                self._push(head)
                 return job
         return None
 
     def back(self, job: Job) -> None:
         """Judge a job (again)."""
-        leaf = self._state.leaf(job)
-        line = self._lines.get(leaf)
-        if line is None:
-            line = self._lines[leaf] = self._leaves[leaf.index] = Line(leaf, ())
-        insort(line.jobs, job, key=lambda waiting: tuple(_reverse(waiting)))
-        self._push(line)
+        head = self._head(self._state.waiters.lines[self._state.leaf(job)])
+        insort(head.back, job, key=claim_key)
+        self._push(head)
 
     def close(self, leaf: Queue) -> list[Job]:
         """Judge nobody more of a leaf; returns those left, in order."""
-        line = self._lines[leaf]
-        left = line.jobs[::-1]
-        line.jobs = []
-        line.stamp += 1
+        head = self._heads[leaf.index]
+        left: list[Job] = []
+        while (job := head.peek()) is not None:
+            left.append(job)
+            head.pop()
+        head.stamp += 1
         return left
 
-    def _push(self, line: Line) -> None:
-        line.stamp += 1
-        if line.jobs:
-            heapq.heappush(self._heap, (self.key(line.jobs[-1]), line.leaf.index, line.stamp))
+    def _push(self, head: Head) -> None:
+        head.stamp += 1
+        job = head.peek()
+        if job is not None:
+            heapq.heappush(self._heap, (self.key(job), head.line.leaf.index, head.stamp))
 
     def _rekey(self) -> None:
-        for tenant in sorted(self._state.changed, key=lambda queue: queue.index):
-            for leaf, line in self._lines.items():
-                if leaf.tenant is tenant and line.jobs:
-                    self._push(line)
-        self._state.changed.clear()
+        if self._state.changed:
+            for tenant in self._state.changed:
+                for head in self._tenants.get(tenant, ()):
+                    self._push(head)
+            self._state.changed.clear()
 
     def key(self, job: Job) -> HeadKey:
         """What decides across leaves."""
@@ -94,6 +121,13 @@ class Order:
 
 def job_rank(state: State, job: Job) -> Rank:
     """The rank of a claim as things stand, on the model that is best for it, at its smallest size."""
+    group = state.group(job)
+    if group.ranked != state.version:
+        group.ranked, group.rank = state.version, _rank(state, job)
+    return group.rank
+
+
+def _rank(state: State, job: Job) -> Rank:
     leaf, pool, tree = state.leaf(job), state.pool, state.tree
     models = pool.models(job.gpu) or ("",)
     if job.gpu.slice:
@@ -101,20 +135,3 @@ def job_rank(state: State, job: Job) -> Rank:
         return min(state.claim_rank(leaf, ask_on(pool, ask, model).total, tree.dims_of(model)) for model in models)
     milli = job.gpu.milli_min * job.nodes
     return min(state.claim_rank(leaf, milli, tree.dims_of(model)) for model in models)
-
-
-class _Backwards:
-    """An id that sorts in reverse."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __lt__(self, other: _Backwards) -> bool:
-        return self.text > other.text
-
-
-def _reverse(job: Job) -> tuple[int, int, _Backwards]:
-    priority, submitted, name = claim_key(job)
-    return (-priority, -submitted, _Backwards(name))

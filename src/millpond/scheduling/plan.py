@@ -9,16 +9,24 @@ from __future__ import annotations
 from operator import attrgetter
 
 from millpond.domain.jobs import QueueClass
-from millpond.domain.reasons import Reason
+from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Rank, Start, Wait
 from millpond.scheduling.fit import ask_make
 from millpond.scheduling.limits import Limits
+from millpond.scheduling.masks import bound_key
 from millpond.scheduling.options import Options
 from millpond.scheduling.order import Order, job_rank
 from millpond.scheduling.overtaken import overtaken
 from millpond.scheduling.preempt import Eviction, eviction_find
 from millpond.scheduling.quota import Queue
-from millpond.scheduling.reasons import behind_reason, blocked_reasons, overtaken_reason, preempting_reason
+from millpond.scheduling.reasons import (
+    behind_reason,
+    blocked_reasons,
+    overtaken_reason,
+    preempting_reason,
+    reserved_reason,
+)
+from millpond.scheduling.reserve import Reserves
 from millpond.scheduling.slices import seat_fits, seats_clash
 from millpond.scheduling.snapshot import Job, RunState, Seat, Snapshot
 from millpond.scheduling.state import State
@@ -33,32 +41,38 @@ _ROUNDS = 4
 
 def plan(snapshot: Snapshot) -> Plan:
     """The plan for a snapshot; equal snapshots give equal plans, whatever the order of their lists."""
-    return Pass(snapshot).run()
+    state = State(snapshot)
+    options = Options(state)
+    return Pass(state, options, Limits(state, options)).run()
 
 
 class Pass:
     """The making of one plan."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.state = State(snapshot)
+    def __init__(self, state: State, options: Options, limits: Limits) -> None:
+        """Begin a pass over a settled state."""
+        self.state, self.options, self.limits = state, options, limits
         self.starts: dict[str, Start] = {}
         self.evicts: list[Evict] = []
         self.waiting: dict[str, Rank] = {}
         """Jobs judged and left waiting, in decision order, with the rank of their claim."""
         self.held: dict[str, HoldFor] = {}
         self.behind: dict[str, str] = {}
-        self.dropped = set(self.state.dropped)
-        ready = [job for job in self.state.jobs.values() if self.state.waiting(job)]
-        self.state.pool.demand_set(ready)
-        self.options = Options(self.state, ready)
-        self.limits = Limits(self.state, self.options)
+        self.barred: dict[str, list[str]] = {}
+        """Jobs that found cards free when it was their turn, and for whom these were reserved."""
+        self.dropped = set(state.dropped)
+        state.pool.demand_set(state.waiters.slices)
+        options.begin()
+        limits.begin()
+        self.reserves = Reserves(state)
         self._keep_holds()
-        self.order = Order(self.state, [job for job in ready if job.id not in self.state.holds])
+        self.order = Order(state)
 
     # -- the pass
 
     def run(self) -> Plan:
         self._judge_all()
+        self.reserves.refresh(self.state.jobs[name] for name in self.waiting if self._lacks(name))
         waits = self._waits()
         for _ in range(_ROUNDS):
             free = [job_id for job_id, reasons in waits.items() if not reasons or self._released(job_id)]
@@ -78,14 +92,22 @@ class Pass:
             hold=tuple(self.held.values()),
             wait=self._wait_list(waits),
             drop_holds=tuple(sorted(self.dropped)),
+            reservations=self.reserves.plan(),
         )
+
+    def _lacks(self, name: str) -> bool:
+        """Whether a waiting job has been judged and has got no cards."""
+        return name not in self.held and name not in self.behind
 
     def _judge_all(self) -> None:
         while (job := self.order.take()) is not None:
             rank = job_rank(self.state, job)
+            self.reserves.rank_begin(rank)
             if self._judge(job):
+                self.reserves.settled(job)
                 continue
             self.waiting[job.id] = rank
+            self.reserves.blocked(job)
             leaf = self.state.leaf(job)
             if leaf.fifo:
                 for later in self.order.close(leaf):
@@ -98,16 +120,26 @@ class Pass:
         if found is not None:
             self._seat(job, *found)
             return True
-        ask = ask_make(job)
-        key = ("evict", self.state.leaf(job), job.gpu, ask, job.priority, job.preemptible)
-        if not self.options.permitted(job, ask) or self.options.missed(key):
-            return False
-        eviction = eviction_find(self.state, job, ask)
+        barred = self.options.barred
+        eviction = self._eviction(job)
         if eviction is None:
-            self.options.miss(key)
+            if barred:
+                self.barred[job.id] = [kept.job.id for kept in barred]
             return False
         self._evict(job, eviction)
         return True
+
+    def _eviction(self, job: Job) -> Eviction | None:
+        """Who leaves for a job; None if nobody may, which is remembered until something changes."""
+        state, group = self.state, self.state.group(job)
+        kept = bound_key(state, job, group.ask)
+        moment = (state.version, state.now if state.protecting else 0, *kept)
+        if group.unevicted == moment or not self.options.permitted(job, group.ask):
+            return None
+        found = eviction_find(state, job, group.ask)
+        if found is None:
+            group.unevicted = moment
+        return found
 
     # -- changes
 
@@ -230,6 +262,10 @@ class Pass:
             leaving = [self.state.tasks[victim].until for victim in held.victims]
             return (preempting_reason(held.victims, max(leaving, default=self.state.now), self.state.now),)
         reasons = list(self.limits.of(job))
+        if job.id in self.barred and all(reason.code is not Code.RESERVED_FOR for reason in reasons):
+            kept = [kept for kept in self.state.kept if kept.job.id in self.barred[job.id]]
+            if kept:  # somebody who may has filled in since
+                reasons.insert(0, reserved_reason(self.state.now, kept, ask_make(job)))
         blocker = self.behind.get(job.id)
         if blocker is not None:
             reasons.append(behind_reason(blocker))

@@ -100,7 +100,7 @@ class State(Ground):
 
     def settle(self) -> None:
         """Begin a pass: let time have its way with cool-downs, leaving jobs and holds."""
-        self.kept = []
+        self.kept, self.kept_before = [], self.kept
         if self.evictions or self.cooling:
             self.evictions = [past for past in self.evictions if self.now - past.time < self.settings.cooldown]
             self.cooling.clear()
@@ -201,6 +201,11 @@ class State(Ground):
         return all(left >= 0 for left in wanted.values())
 
     # -- asking
+
+    @property
+    def protecting(self) -> bool:
+        """Whether the clock alone may let somebody evict: a minimal run time or a cool-down binds."""
+        return bool(self.settings.min_runtime or self.cooling)
 
     def group(self, job: Job) -> Group:
         """The group of a waiting job."""

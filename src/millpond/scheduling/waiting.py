@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Reason
+from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, ask_make
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.snapshot import Job
@@ -26,12 +27,13 @@ NEVER = -1
 class Group:
     """Equal waiting jobs.  ``ask`` is theirs at their smallest size; ``job`` is one of them.
 
-    ``unplaced``, ``unevicted`` and ``judged`` are the moments (`State.freed`, `State.version`) at which a start and an
-    eviction failed and at which the reasons were found; ``time`` is the clock then, where time alone may change it.
+    ``unplaced``, ``unevicted`` and ``judged`` say when a start and an eviction failed and when the reasons were found:
+    `State.freed` or `State.version` then, and the clock where time alone may change it.  ``bound`` are the reservations
+    that the reasons speak of.
     """
 
     __slots__ = (
-        "ask", "budgeted", "count", "job", "judged", "key", "leaf", "rank", "ranked", "reasons", "time", "unevicted",
+        "ask", "bound", "budgeted", "count", "job", "judged", "key", "leaf", "rank", "ranked", "reasons", "unevicted",
         "unplaced",
     )  # fmt: skip
 
@@ -42,18 +44,19 @@ class Group:
         self.ask: Ask = ask_make(job)
         self.budgeted = any(queue.config.card_hours is not None for queue in leaf.path)
         self.count = 0
-        self.rank = 0
+        self.rank = Rank.OPPORTUNISTIC
         self.ranked = NEVER
-        self.unplaced = NEVER
-        self.unevicted: tuple[int, int] = (NEVER, NEVER)
+        self.unplaced: tuple[int, int] = (NEVER, NEVER)
+        self.unevicted: tuple[int, ...] = ()
         self.judged: tuple[int, int] = (NEVER, NEVER)
-        self.time = 0
+        self.bound: tuple[int, ...] = ()
         self.reasons: tuple[Reason, ...] = ()
 
     def forget(self) -> None:
         """Nothing that was found is certain any more."""
-        self.ranked = self.unplaced = NEVER
-        self.unevicted = self.judged = (NEVER, NEVER)
+        self.ranked = NEVER
+        self.unplaced, self.unevicted = (NEVER, NEVER), ()
+        self.judged = (NEVER, NEVER)
 
 
 class Line:
@@ -86,6 +89,8 @@ class Waiting:
         self.blocked: dict[str, Job] = {}
         """Jobs that have come but are not the scheduler's to place now."""
         self.groups: dict[GroupKey, Group] = {}
+        self.slices: dict[str, int] = {}
+        """How many slices of each profile are waited for."""
         self._group_of: dict[str, Group] = {}
         self._later: list[tuple[int, str, Job]] = []
         self._coming: dict[str, Job] = {}
@@ -100,8 +105,10 @@ class Waiting:
         else:
             self.lines[leaf].put(job)
             group = self.group(leaf, job)
+            self.groups[group.key] = self._group_of[job.id] = group
             group.count += 1
-            self._group_of[job.id] = group
+            if job.gpu.slice:
+                self._slices(job, 1)
 
     def drop(self, leaf: Queue, job: Job) -> None:
         """Forget a queued job."""
@@ -111,9 +118,17 @@ class Waiting:
             self._coming.pop(job.id, None)
             return
         self.lines[leaf].drop(job)
+        if job.gpu.slice:
+            self._slices(job, -1)
         group.count -= 1
         if not group.count:
             del self.groups[group.key]
+
+    def _slices(self, job: Job, sign: int) -> None:
+        name = job.gpu.slice
+        self.slices[name] = self.slices.get(name, 0) + sign * job.gpu.slices * job.nodes
+        if not self.slices[name]:
+            del self.slices[name]
 
     def due(self, now: int) -> Iterator[Job]:
         """The jobs that arrive by `now`; the caller puts them in again."""
@@ -130,20 +145,18 @@ class Waiting:
     def group(self, leaf: Queue, job: Job) -> Group:
         """The group of a job, whether it is in a line or not."""
         known = self._group_of.get(job.id)
-        if known is not None and known.job is job:
+        if known is not None:
             return known
         key = (
             job.queue, job.gpu, job.nodes, job.cpu, job.memory, job.require, job.prefer, job.priority,
             job.preemptible, job.max_duration,
         )  # fmt: skip
         found = self.groups.get(key)
-        if found is None:
-            found = self.groups[key] = Group(key, job, leaf)
-        return found
+        return Group(key, job, leaf) if found is None else found
 
-    def group_of(self, job: Job) -> Group:
-        """The group of a job in a line."""
-        return self._group_of[job.id]
+    def lists(self) -> dict[Queue, list[Job]]:
+        """The waiting jobs of every leaf that has any, in leaf order."""
+        return {leaf: line.jobs for leaf, line in self.lines.items() if line.jobs}
 
     def forget(self) -> None:
         """The pool is another one: everything must be judged anew."""
