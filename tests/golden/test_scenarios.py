@@ -49,8 +49,11 @@ class Outcome:
         reasons = next(item["reasons"] for item in self.json["wait"] if item["job"] == job)
         return next(reason for reason in reasons if reason["code"] == code)
 
+    def seats(self, job: str) -> list[dict[str, Any]]:
+        return [seat for item in self.json["start"] if item["job"] == job for seat in item["placement"]]
+
     def nodes(self, job: str) -> list[str]:
-        return [seat["node"] for item in self.json["start"] if item["job"] == job for seat in item["placement"]]
+        return [seat["node"] for seat in self.seats(job)]
 
 
 def outcome(name: str) -> Outcome:
@@ -198,6 +201,31 @@ def test_s13_besteffort_uses_the_cards_and_leaves_in_time() -> None:
     log, _ = events("S13")
     assert times(log, "evict", "be") == [3600]
     assert 3600 <= times(log, "start", "h")[0] <= 3620
+
+
+def test_s14_smallest_island_first_and_no_whole_one_broken() -> None:
+    found = outcome("S14")
+    assert set(found.seats("two")[0]["cards"]) < {1, 2, 3}
+    assert found.seats("four")[0]["cards"] == [4, 5, 6, 7]
+
+
+def test_s15_seven_slices_on_one_card_and_one_on_the_other() -> None:
+    found = outcome("S15-eight")
+    nodes = [node for job in found.started for node in found.nodes(job)]
+    assert sorted(nodes.count(name) for name in set(nodes)) == [1, 7]
+
+
+def test_s15_a_3g_leaves_room_for_four_1g() -> None:
+    found = outcome("S15-three-and-four")
+    assert [seat["slot"] for seat in found.seats("j1")] == [4]
+    assert found.started == {"j1", "j2", "j3", "j4", "j5"}
+    reason = found.reason("j6", "INSUFFICIENT_CARDS")
+    assert (reason["need"], reason["have"]) == (119, 0)
+
+
+@pytest.mark.parametrize(("name", "count"), [("S15-two-halves", 2), ("S15-three-pairs", 4)])
+def test_s15_what_one_card_holds(name: str, count: int) -> None:
+    assert len(outcome(name).started) == count
 
 
 def test_s16_preempted_job_comes_back_as_itself() -> None:

@@ -255,7 +255,7 @@ def test_slices_take_the_seats_that_the_file_names_or_the_planner_would() -> Non
         (
             Seat("n1", (0,), 241, "2g.10gb", 4),
             Seat("n1", (1,), 241, "2g.10gb", 4),
-            Seat("n2", (0,), 241, "2g.10gb", 2),
+            Seat("n2", (0,), 241, "2g.10gb", 0),
             Seat("n2", (0,), 241, "2g.10gb", 4),
         ),
         (Seat("n2", (1,), 488, "3g.20gb", 0), Seat("n2", (1,), 488, "3g.20gb", 4)),
