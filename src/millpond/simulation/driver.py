@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from millpond.domain.errors import MillpondError
 from millpond.scheduling.check import check
-from millpond.scheduling.decisions import Evict, HoldFor, Plan, Start, Wait, seats_json
+from millpond.scheduling.decisions import Evict, HoldFor, Plan, Reservation, Start, Wait, seats_json
 from millpond.scheduling.snapshot import Hold, Job, PastEviction, RunState, Snapshot
 from millpond.simulation.figures import Figures
 from millpond.simulation.jobs import SimulatedJob, Work
@@ -66,6 +66,7 @@ class Simulation:
         self._jobs: dict[str, SimulatedJob] = {}
         self._holds = {hold.job: hold for hold in snapshot.holds}
         self._evictions = [*snapshot.evictions]
+        self._reserved: dict[str, Reservation] = {}
         self._heap: list[tuple[int, int, int, str, int, str]] = []
         self._count = 0
         self._figures = Figures.of(snapshot)
@@ -224,6 +225,10 @@ class Simulation:
                 yield event
         for start in plan.start:
             yield self._start(start)
+        before, self._reserved = self._reserved, {found.model: found for found in plan.reservations}
+        for model, found in self._reserved.items():
+            if before.get(model) != found:
+                yield self._reserve(found)
         for wait in plan.wait:
             event = self._wait(wait)
             if event is not None:
@@ -255,6 +260,13 @@ class Simulation:
             victims=list(hold.victims),
         )
 
+    def _reserve(self, found: Reservation) -> Event:
+        """Told when a model's reservation changes."""
+        self._push(found.time, _WAKE, "", 0, "")
+        return self._event(
+            "reserve", found.job, model=found.model, time=found.time - self._begin, placement=seats_json(found.seats)
+        )
+
     def _start(self, start: Start) -> Event:
         self._holds.pop(start.job, None)
         simulated = self._jobs[start.job]
@@ -275,5 +287,14 @@ class Simulation:
         codes = tuple(reason.code.value for reason in wait.reasons)
         if codes == simulated.codes:
             return None
+        if not simulated.codes:
+            self._patience(simulated.job)
         simulated.codes = codes
         return self._event("wait", wait.job, codes=list(codes), position=wait.position)
+
+    def _patience(self, job: Job) -> None:
+        """A job begins to wait: there are moments at which it has waited long enough for more than its turn."""
+        settings = self._base.settings
+        for patience in (settings.reserve_after, settings.consolidate_after):
+            if patience is not None and job.submitted + patience > self._time:
+                self._push(job.submitted + patience, _WAKE, "", 0, "")

@@ -12,7 +12,7 @@ from millpond.domain.amounts import duration_format, duration_write
 from millpond.simulation.driver import Event
 
 EVENTS = (Column("after", right=True), Column("event"), Column("job"), Column("detail", fold=True))
-STYLES = {"start": "green", "evict": "red", "violation": "red", "hold": "cyan", "wait": "yellow", "end": "dim"}
+STYLES = {"start": "green", "evict": "red", "violation": "red", "hold": "cyan", "reserve": "cyan", "wait": "yellow", "end": "dim"}
 
 
 def event_row(session: Session, event: Event) -> Row:
@@ -28,6 +28,9 @@ def _detail(session: Session, event: Event) -> str:
         "start": lambda data: _start(session, data),
         "evict": lambda data: texts(
             "plan.evict", why=data["why"], claimant=data["for"], lost=card_seconds(data["lost_milli_seconds"])
+        ),
+        "reserve": lambda data: texts(
+            "plan.reserve", seats=placement_text(data["placement"]), time=duration_write(data["time"])
         ),
         "hold": lambda data: texts(
             "plan.hold", seats=placement_text(data["placement"]), until=duration_write(data["until"])

@@ -51,6 +51,9 @@ def _rows(session: Session, snapshot: Snapshot, plan: Plan) -> Iterator[Row]:
         until = duration_write(max(0, hold.until - plan.now))
         detail = texts("plan.hold", seats=seats_text(hold.seats), until=until)
         yield [Cell("hold", "cyan"), hold.job, leaf[hold.job], texts.word("rank", hold.rank.word), detail]
+    for found in plan.reservations:
+        detail = texts("plan.reserve", seats=seats_text(found.seats), time=duration_write(found.time - plan.now))
+        yield [Cell("reserve", "cyan"), found.job, leaf[found.job], "", detail]
     for wait in plan.wait:
         rank = texts.word("rank", wait.rank.word if wait.rank is not None else "")
         for reason in wait.reasons:
