@@ -12,7 +12,9 @@ from millpond.domain.amounts import duration_format, duration_write
 from millpond.simulation.driver import Event
 
 EVENTS = (Column("after", right=True), Column("event"), Column("job"), Column("detail", fold=True))
-STYLES = {"start": "green", "evict": "red", "violation": "red", "hold": "cyan", "reserve": "cyan", "wait": "yellow", "end": "dim"}
+STYLES = {
+    "start": "green", "evict": "red", "violation": "red", "hold": "cyan", "reserve": "cyan", "wait": "yellow", "end": "dim",
+}  # fmt: skip
 
 
 def event_row(session: Session, event: Event) -> Row:
