@@ -15,6 +15,7 @@ from millpond.api.schemas.queues import Change as QuotaWord
 from millpond.domain import reasons as domain
 from millpond.domain.jobs import JobState
 from millpond.domain.queues import queue_parent
+from millpond.domain.slices import cards_divide
 from millpond.files.jobs import job_spec_json
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.snapshot import Seat as PlannedSeat
@@ -196,7 +197,7 @@ def node_shape(view: NodeView) -> Node:
             memory=cards.memory,
             count=cards.count,
             islands=[list(island) for island in cards.islands],
-            mig=cards.mig,
+            mig=cards_divide(cards),
         ),
         bad_cards=dict(node.bad_cards),
         used=view.used,
@@ -291,7 +292,7 @@ def _running(row: Running) -> PoolJob:
         position=None,
         pool_position=None,
         reason=None,
-        placed=[seat.node for seat in attempt.seats] if attempt else [],
+        placed=list(dict.fromkeys(seat.node for seat in attempt.seats)) if attempt else [],
     )
 
 

@@ -41,7 +41,9 @@ def _row(session: Session, card: Card) -> list[Cell | str]:
 
 def _use(session: Session, use: CardUse) -> str:
     name = use["job"] or session.texts("word.hidden")
-    share = f":mig-{use['slice']}" if use["slice"] else f":{cards_text(use['milli'])}" if use["milli"] < 1000 else ""
+    share = f":{cards_text(use['milli'])}" if use["milli"] < 1000 else ""
+    if use["slice"]:
+        share = f":mig-{use['slice']}@{use['slot']}"
     who = owner(use["tenant"], use["user"])
     return f"{name}{share}" + (f" ({who})" if who else "")
 

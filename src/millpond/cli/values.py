@@ -88,7 +88,8 @@ def seats(placement: Sequence[Seat]) -> str:
 
 def _seat(seat: Seat) -> str:
     if seat.get("slice"):
-        return f"{seat['node']}[{ranges(seat['cards'])}:mig-{seat['slice']}]"
+        slot = seat.get("slot")
+        return f"{seat['node']}[{ranges(seat['cards'])}:mig-{seat['slice']}{'' if slot is None else f'@{slot}'}]"
     if not seat["cards"]:
         return seat["node"]
     share = f"*{milli_format(seat['milli'])}" if seat["milli"] < 1000 else ""

@@ -20,6 +20,7 @@ from functools import lru_cache
 
 from millpond.domain.amounts import CARD
 from millpond.domain.names import model_matches
+from millpond.domain.nodes import CardKind
 
 MEDIA = 1 << 16
 """The bit of a card's media engines in a mask of slots: only one slice of a card may have them (``+me``)."""
@@ -144,6 +145,11 @@ def slice_table(model: str, memory: int) -> SliceTable | None:
         and abs(table.memory - memory) * _CLOSE <= table.memory
     ]
     return SLICE_TABLES[min(tables)[1]] if tables else None
+
+
+def cards_divide(kind: CardKind) -> bool:
+    """Whether cards of a node can be divided: the vendor says how, and a driver that found them says that it may."""
+    return (kind.mig or not kind.uuids) and slice_table(kind.model, kind.memory) is not None
 
 
 def slice_milli(model: str, memory: int, name: str) -> int | None:

@@ -228,14 +228,18 @@ def _taken(world: World, sight: Sight | None) -> dict[str, _Taken]:
     """What live attempts take of every node.  `sight` of ``None`` leaves out who uses the cards."""
     jobs = {job.id: job for job in world.jobs}
     taken: dict[str, _Taken] = {}
+    counted: set[tuple[str, str]] = set()
     for attempt, seat in _seats(world.attempts):
         job = jobs.get(attempt.job)
         own = taken.setdefault(seat.node, _Taken())
-        own.jobs += 1
         own.used += seat.milli * len(seat.cards)
-        if job is not None:
+        place = (attempt.id, seat.node)
+        if place not in counted:  # several slices of a job on one node are one job there
+            own.jobs += 1
+        if job is not None and place not in counted:
             own.cpu += job.spec.resources.cpu
             own.memory += job.spec.resources.memory
+        counted.add(place)
         seen = sight is not None and job is not None and sight.sees(job.tenant)
         use = CardUse(job if seen else None, attempt if seen else None, seat, attempt.state is AttemptState.DRAINING)
         for card in seat.cards:

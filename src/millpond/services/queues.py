@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from millpond.authz.actions import Action
 from millpond.authz.actors import Actor
 from millpond.authz.policy import authorize
+from millpond.db.stores.promises import promise_list
 from millpond.domain.errors import NotFound
 from millpond.domain.jobs import JobState
 from millpond.domain.queues import QueueConfig
 from millpond.domain.reasons import Reason
-from millpond.domain.records import AttemptRecord, JobRecord
+from millpond.domain.records import AttemptRecord, JobRecord, PromiseRecord
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.pool import pool_size
 from millpond.scheduling.quota import FREE, Queue, Tree
@@ -51,7 +53,7 @@ class TreeView:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A waiting job.  ``job`` is ``None`` if the caller may not see it."""
+    """A waiting job.  ``job`` and ``promise`` are ``None`` if the caller may not see it."""
 
     job: JobRecord | None
     milli: int
@@ -61,6 +63,7 @@ class Waiting:
     position: int | None
     pool_position: int
     reason: Reason | None
+    promise: PromiseRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ def queue_tree(deps: Services, actor: Actor) -> TreeView:
     return TreeView(pool.now, _capacity(pool), _used(tree, usage, tree.root), pool.simulated, views)
 
 
-def pool_view(standings: Standings, actor: Actor, leaf: str = "") -> PoolOverview:
+def pool_view(deps: Services, standings: Standings, actor: Actor, leaf: str = "") -> PoolOverview:
     """Who runs and who waits, in order; with `leaf` only its jobs.  `NotFound` for a leaf that the actor cannot see."""
     authorize(actor, Action.QUEUE_READ)
     sight = sight_of(actor)
@@ -122,13 +125,16 @@ def pool_view(standings: Standings, actor: Actor, leaf: str = "") -> PoolOvervie
     tree, usage = standing.state.tree, standing.state.usage
     if leaf and (leaf not in tree.queues or not sight.sees(leaf.partition("/")[0])):
         raise NotFound(f"no queue {leaf[:200]!r}", code="NO_SUCH_QUEUE", hint="millpond quota lists them")
+    with standing.lock:  # a trial of an explanation changes the usage for a moment
+        used = _used(tree, usage, tree.root)
+    promises = deps.database.run("promise_list", lambda tx: promise_list(tx, actor)) if standing.plan.wait else {}
     return PoolOverview(
         now=pool.now,
         pool=_capacity(pool),
-        used=_used(tree, usage, tree.root),
+        used=used,
         simulated=pool.simulated,
         running=tuple(_running(standing, sight, leaf)),
-        waiting=tuple(_waiting(standing, sight, leaf)),
+        waiting=tuple(_waiting(standing, sight, leaf, promises)),
     )
 
 
@@ -172,7 +178,7 @@ def _running(standing: Standing, sight: Sight, leaf: str) -> list[Running]:
             attempt=attempt if sight.sees(job.tenant) else None,
             state=job.state,
             milli=attempt.milli,
-            nodes=len(attempt.seats),
+            nodes=len({seat.node for seat in attempt.seats}),
             since=attempt.planned_at,
             rank=standing.ranks.get(job.id),
         )
@@ -180,7 +186,7 @@ def _running(standing: Standing, sight: Sight, leaf: str) -> list[Running]:
     ]
 
 
-def _waiting(standing: Standing, sight: Sight, leaf: str) -> list[Waiting]:
+def _waiting(standing: Standing, sight: Sight, leaf: str, promises: Mapping[str, PromiseRecord]) -> list[Waiting]:
     """Jobs that start with the next pass first, then the others in the order in which they are considered."""
     jobs, plan = standing.pool.jobs(), standing.plan
     starts = [(start.job, start.rank, None, None) for start in plan.start]
@@ -201,6 +207,7 @@ def _waiting(standing: Standing, sight: Sight, leaf: str) -> list[Waiting]:
                 position=position if seen else None,
                 pool_position=place,
                 reason=sight.reason(reason, jobs) if reason is not None and seen else None,
+                promise=promises.get(name) if seen else None,
             )
         )
     return rows

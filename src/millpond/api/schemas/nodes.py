@@ -57,7 +57,7 @@ class CardUse(Schema):
     attempt: str = Field(description="Attempt; empty if hidden.")
     tenant: str = Field(description="Tenant; empty if hidden.")
     user: str = Field(description="Owner; empty if hidden.")
-    milli: int = Field(description="Milli-cards; 0 for a slice.")
+    milli: int = Field(description="Milli-cards; of a slice, its share of the memory.")
     slice: str = Field(default="", description="MIG profile, if it is a slice.")
     slot: int | None = Field(default=None, description="Memory slot where the slice begins.")
     draining: bool = Field(description="It was asked to leave.")

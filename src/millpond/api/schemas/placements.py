@@ -9,11 +9,13 @@ from millpond.domain.records import SeatRecord
 
 
 class Seat(Schema):
-    """One node of a placement."""
+    """One node of a placement, or one slice of a node."""
 
     node: str = Field(description="Name of the node.")
     cards: list[int] = Field(description="Indexes of its cards on that node.")
-    milli: int = Field(description="Milli-cards of each of these cards; 1000 = whole.")
+    milli: int = Field(
+        description="Milli-cards of each of these cards (1000 = whole), or of the slice."
+    )
     slice: str = Field(default="", description="MIG profile, if it is a slice.")
     slot: int | None = Field(default=None, description="Memory slot where the slice begins.")
 

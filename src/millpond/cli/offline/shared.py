@@ -24,8 +24,8 @@ def snapshot_read(session: Session, path: str, overrides: Sequence[Override] = (
 
 
 def seats_text(seats: Iterable[Seat]) -> str:
-    """``n1[0-3,6] n2[0]``, a fraction with its share: ``n1[2]*0.25``."""
-    return " ".join(_seat(seat.node, seat.cards, seat.milli, seat.slice) for seat in seats)
+    """``n1[0-3,6] n2[0]``, a fraction with its share: ``n1[2]*0.25``, a slice with its slot: ``n1[2:mig-1g.5gb@4]``."""
+    return " ".join(_seat(seat.node, seat.cards, seat.milli, seat.slice, seat.slot) for seat in seats)
 
 
 def placement_text(placement: Iterable[Mapping[str, object]]) -> str:
@@ -35,7 +35,9 @@ def placement_text(placement: Iterable[Mapping[str, object]]) -> str:
         cards = tuple(card for card in _list(seat["cards"]) if isinstance(card, int))
         milli = seat.get("milli")
         each = milli // len(cards) if cards and isinstance(milli, int) else 1000
-        texts.append(_seat(str(seat["node"]), cards, each, str(seat.get("slice", ""))))
+        slot = seat.get("slot")
+        start = slot if isinstance(slot, int) else None
+        texts.append(_seat(str(seat["node"]), cards, each, str(seat.get("slice", "")), start))
     return " ".join(texts)
 
 
@@ -44,11 +46,13 @@ def card_seconds(milli_seconds: int) -> str:
     return milli_format(milli_seconds)
 
 
-def _seat(node: str, cards: tuple[int, ...], milli: int, profile: str) -> str:
+def _seat(node: str, cards: tuple[int, ...], milli: int, profile: str, slot: int | None) -> str:
     if not cards:
         return node
-    share = f"*{milli_format(milli)}" if milli < 1000 and not profile else ""
-    return f"{node}[{ranges(cards)}{':mig-' + profile if profile else ''}]{share}"
+    if profile:
+        return f"{node}[{ranges(cards)}:mig-{profile}{'' if slot is None else f'@{slot}'}]"
+    share = f"*{milli_format(milli)}" if milli < 1000 else ""
+    return f"{node}[{ranges(cards)}]{share}"
 
 
 def _list(value: object) -> list[object]:
