@@ -17,10 +17,13 @@ from millpond.scheduling.snapshot import Job, NodeState, RunState, Seat, Setting
 NOW = 100_000
 TENANTS = ("alpha", "beta", "gamma")
 REQUESTS = ("0.25", "0.5", "0.5", "1", "1", "2", "2", "4", "4", "8")
+SMALL = ("0.25", "0.5", "1", "1", "1", "2")
+"""What runs in a crowded pool."""
 CLAIMS = ("0.5", "1", "2", "4", "4", "8", "8")
-MOST = 24
-"""A case has at most so many candidates: beyond that an exact optimum takes too long to prove."""
-LEAST = 3
+LEAST, EXACT, MOST = 3, 16, 32
+"""Candidates of a case.  Those of even seeds are crowded: more than the planner may try one by one (scheduling §3)."""
+OWN = 8
+"""At most so many of them in the claim's own leaf: the program is solved for each selection of those."""
 
 T = TypeVar("T")
 
@@ -113,29 +116,29 @@ class _Maker:
 
 
 def case_make(seed: int) -> Case | None:
-    """The case of a seed; None if nobody waits in it or if it has too many candidates, or hardly any."""
-    maker = _Maker(Draws(seed), Draws(seed + 1).below(2) * 4 + 4)
+    """The case of a seed; None if nobody waits in it or if the number of candidates is not as wanted."""
+    crowded = seed % 2 == 0
+    maker = _Maker(Draws(seed), 8 if crowded else 4 + 4 * Draws(seed + 1).below(2))
     maker.nodes_make()
     inner = maker.leaves_make()
     if not maker.leaves:
         return None
     misses = 0
     while misses < 6 and len(maker.jobs) < 2 * MOST:
-        misses += not maker.run(maker.job(f"r{len(maker.jobs)}", REQUESTS))
+        misses += not maker.run(maker.job(f"r{len(maker.jobs)}", SMALL if crowded else REQUESTS))
     claim = maker.job("claim", CLAIMS)
     settings = Settings(min_runtime=maker.pick((0, 0, 0, 600)))
     queues = (*maker.leaves, *inner)
     case = Case(Snapshot(NOW, maker.nodes, queues, (*maker.jobs, claim), settings=settings), claim)
+    wanted = range(EXACT + 1, MOST + 1) if crowded else range(LEAST, EXACT + 1)
     waits = not case.enough(frozenset())
-    return case if waits and LEAST <= len(case.candidates) <= MOST else None
+    return case if waits and len(case.candidates) in wanted and len(case.own) <= OWN else None
 
 
-def cases(count: int, seed: int) -> Iterator[tuple[int, Case]]:
-    """The first `count` seeds from `seed` on that make a case in which an eviction helps, with their cases."""
-    found = 0
-    while found < count:
+def cases(seed: int) -> Iterator[tuple[int, Case]]:
+    """Seeds from `seed` on, with their cases, in which somebody may be evicted so that the claim fits."""
+    while True:
         case = case_make(seed)
         if case is not None and case.firm and any(case.enough(view.own | set(view.ranks)) for view in case.views()):
-            found += 1
             yield seed, case
         seed += 1
