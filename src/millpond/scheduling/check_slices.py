@@ -36,6 +36,26 @@ def slices(world: World) -> Iterator[Violation]:
             yield Violation("slot-overlap", f"card {card} of {node} would hold {wrong}", (*owners, node))
 
 
+def geometry(world: World) -> Iterator[Violation]:
+    """The plan divides every card on which a slice starts into what is there and what starts, and no other card."""
+    wanted: dict[Place, list[tuple[str, int | None]]] = defaultdict(list)
+    for use in world.starts.values():
+        for seat in use.seats:
+            for card in seat.cards if seat.slice else ():
+                wanted[seat.node, card].append((seat.slice, seat.slot))
+    for use in world.running.values():
+        for seat in use.seats:
+            for card in seat.cards:
+                if seat.slice and (seat.node, card) in wanted:
+                    wanted[seat.node, card].append((seat.slice, seat.slot))
+    told = {(one.node, one.card): one.geometry for one in world.plan.reshape}
+    for place in sorted(wanted.keys() | told.keys()):
+        if sorted(told.get(place, ())) != sorted(wanted[place], key=str):
+            node, card = place
+            text = f"card {card} of {node} is divided into {list(told.get(place, ()))}, but {wanted[place]} is wanted"
+            yield Violation("reshape-wrong", text, (node,))
+
+
 def _legal(world: World, use: Use) -> Iterator[Violation]:
     job = use.job
     each: dict[str, int] = defaultdict(int)

@@ -88,6 +88,15 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
+class Reshape:
+    """Divide a card into exactly these slices, (profile, first slot) each, before what starts on it does."""
+
+    node: str
+    card: int
+    geometry: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The output of one planning pass.  ``drop_holds`` names jobs whose present hold ends with this plan.
 
@@ -101,6 +110,7 @@ class Plan:
     wait: tuple[Wait, ...] = ()
     drop_holds: tuple[str, ...] = ()
     reservations: tuple[Reservation, ...] = ()
+    reshape: tuple[Reshape, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +141,14 @@ def plan_json(plan: Plan) -> dict[str, object]:
             }
             for w in plan.wait
         ],
-        "reshape": [],
+        "reshape": [
+            {
+                "node": r.node,
+                "card": r.card,
+                "geometry": [{"slice": profile, "slot": slot} for profile, slot in r.geometry],
+            }
+            for r in plan.reshape
+        ],
     }
     if plan.reservations:
         value["reserve"] = [

@@ -27,6 +27,7 @@ from millpond.scheduling.reasons import (
     reserved_reason,
 )
 from millpond.scheduling.reserve import Reserves
+from millpond.scheduling.reshape import reshapes
 from millpond.scheduling.slices import seat_fits, seats_clash
 from millpond.scheduling.snapshot import Job, RunState, Seat, Snapshot
 from millpond.scheduling.state import State
@@ -93,6 +94,7 @@ class Pass:
             wait=self._wait_list(waits),
             drop_holds=tuple(sorted(self.dropped)),
             reservations=self.reserves.plan(),
+            reshape=reshapes(self.state, self.starts.values()),
         )
 
     def _lacks(self, name: str) -> bool:

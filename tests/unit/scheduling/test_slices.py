@@ -9,7 +9,7 @@ import pytest
 
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.check import check
-from millpond.scheduling.decisions import HoldFor, Plan, Rank, Start, Wait
+from millpond.scheduling.decisions import HoldFor, Plan, Rank, Reshape, Start, Wait, plan_json
 from millpond.scheduling.snapshot import Hold, Job, NodeState, Seat, Snapshot
 from tests.builders import draining, evicted, job, node, plan, queue, running, snapshot, started
 
@@ -187,7 +187,7 @@ def test_the_checker_sees_bad_slices(seats: tuple[Seat, ...], rule: str) -> None
         nodes=cards(2),
     )
     found = {violation.rule for violation in check(given, Plan(0, start=(Start("p", Rank.OPPORTUNISTIC, seats),)))}
-    assert rule in found
+    assert {rule, "reshape-wrong"} <= found
 
 
 def test_the_checker_sees_slices_that_wait_for_nothing() -> None:
@@ -204,3 +204,21 @@ def test_the_checker_sees_a_hold_on_taken_slots() -> None:
     hold = HoldFor("c", Rank.GUARANTEED, (Seat("n1", (0,), 488, "3g.20gb", 4),), 80, ())
     found = {violation.rule for violation in check(given, Plan(0, hold=(hold,), wait=good(given).wait))}
     assert "slot-overlap" in found
+
+
+def test_a_plan_says_how_to_divide_the_cards_that_it_uses() -> None:
+    r = sliced("r", "b/besteffort", "3g.20gb", 4, milli=488)
+    result = good(world(r, *slices("1g.5gb", "1g.5gb", "7g.40gb"), nodes=cards(2)))
+    assert result.reshape == (
+        Reshape("n1", 0, (("1g.5gb", 0), ("1g.5gb", 1), ("3g.20gb", 4))),
+        Reshape("n1", 1, (("7g.40gb", 0),)),
+    )
+    assert plan_json(result)["reshape"] == [
+        {
+            "node": "n1",
+            "card": 0,
+            "geometry": [{"slice": name, "slot": slot} for name, slot in result.reshape[0].geometry],
+        },
+        {"node": "n1", "card": 1, "geometry": [{"slice": "7g.40gb", "slot": 0}]},
+    ]
+    assert good(world(r)).reshape == ()
