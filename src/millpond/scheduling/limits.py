@@ -8,7 +8,7 @@ from dataclasses import replace
 from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.budget import hours_reasons
-from millpond.scheduling.fit import Ask, ask_make, ask_on
+from millpond.scheduling.fit import Ask, ask_on
 from millpond.scheduling.masks import bound_key
 from millpond.scheduling.options import Options
 from millpond.scheduling.preempt import eviction_find
@@ -23,6 +23,7 @@ class Limits:
     def __init__(self, state: State, options: Options) -> None:
         self._state = state
         self._options = options
+        self._pass = 0
         self._found: dict[tuple[object, ...], tuple[int, tuple[Reason, ...]]] = {}
         """Why there is no room, by shape, in this pass."""
         self._static: dict[tuple[CardRequest, Ask], Reason | None] = {}
@@ -39,6 +40,7 @@ class Limits:
 
     def begin(self) -> None:
         """A pass begins."""
+        self._pass += 1
         self._found.clear()
 
     def _find(self, job: Job, ask: Ask) -> tuple[Reason, ...]:

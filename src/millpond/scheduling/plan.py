@@ -6,8 +6,6 @@ the others wait, with every reason that binds when the pass is over.
 
 from __future__ import annotations
 
-from operator import attrgetter
-
 from millpond.domain.jobs import QueueClass
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Rank, Start, Wait
@@ -29,7 +27,7 @@ from millpond.scheduling.reasons import (
 from millpond.scheduling.reserve import Reserves
 from millpond.scheduling.reshape import reshapes
 from millpond.scheduling.slices import seat_fits, seats_clash
-from millpond.scheduling.snapshot import Job, RunState, Seat, Snapshot
+from millpond.scheduling.snapshot import Job, Seat, Snapshot
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task, claim_key, seats_milli
 
@@ -71,9 +69,30 @@ class Pass:
 
     # -- the pass
 
-    def run(self) -> Plan:
+    def run(self, *, waits: bool = True) -> Plan:
+        """The plan; ``waits`` false leaves out who waits and why, where that changes nothing else."""
+        freed = self.state.freed
         self._judge_all()
+        kept = [one.serial for one in self.state.kept]
         self.reserves.refresh(self.state.jobs[name] for name in self.waiting if self._lacks(name))
+        reasons: dict[str, tuple[Reason, ...]] = {}
+        if waits or freed != self.state.freed or kept != [one.serial for one in self.state.kept]:
+            reasons = self._judge_again()
+        if waits:
+            reasons |= self._overtaken(reasons)
+        return Plan(
+            now=self.state.now,
+            start=tuple(self.starts.values()),
+            evict=tuple(self.evicts),
+            hold=tuple(self.held.values()),
+            wait=self._wait_list(reasons) if waits else (),
+            drop_holds=tuple(sorted(self.dropped)),
+            reservations=self.reserves.plan(),
+            reshape=reshapes(self.state, self.starts.values()),
+        )
+
+    def _judge_again(self) -> dict[str, tuple[Reason, ...]]:
+        """Why those who wait do so.  Who turns out to have no reason is judged again."""
         waits = self._waits()
         for _ in range(_ROUNDS):
             free = [job_id for job_id, reasons in waits.items() if not reasons or self._released(job_id)]
@@ -85,17 +104,7 @@ class Pass:
                 self.order.back(self.state.jobs[job_id])
             self._judge_all()
             waits = self._waits()
-        waits |= self._overtaken(waits)
-        return Plan(
-            now=self.state.now,
-            start=tuple(self.starts.values()),
-            evict=tuple(self.evicts),
-            hold=tuple(self.held.values()),
-            wait=self._wait_list(waits),
-            drop_holds=tuple(sorted(self.dropped)),
-            reservations=self.reserves.plan(),
-            reshape=reshapes(self.state, self.starts.values()),
-        )
+        return waits
 
     def _lacks(self, name: str) -> bool:
         """Whether a waiting job has been judged and has got no cards."""
@@ -274,20 +283,19 @@ class Pass:
         return tuple(reasons)
 
     def _wait_list(self, waits: dict[str, tuple[Reason, ...]]) -> tuple[Wait, ...]:
-        jobs = self.state.jobs
-        blocked = sorted(
-            (
-                job
-                for job in jobs.values()
-                if job.state is RunState.QUEUED and job.blocked_by and job.submitted <= self.state.now
-            ),
-            key=attrgetter("queue", "id"),
-        )
-        blocked.sort(key=lambda job: (job.queue, claim_key(job)))
+        waiters = self.state.waiters
         places: dict[str, int] = {}
         counts: dict[str, int] = {}
-        for job in [*sorted((jobs[job_id] for job_id in waits), key=claim_key), *blocked]:
-            counts[job.queue] = places[job.id] = counts.get(job.queue, 0) + 1
+        for line in waiters.lines.values():
+            place = 0
+            for job in line.jobs:
+                if job.id in waits:
+                    place += 1
+                    places[job.id] = place
+            counts[line.leaf.name] = place
+        blocked = sorted(waiters.blocked.values(), key=lambda job: (job.queue, claim_key(job)))
+        for job in blocked:
+            counts[job.queue] = places[job.id] = counts[job.queue] + 1
         return (
             *(Wait(job_id, places[job_id], self.waiting[job_id], reasons) for job_id, reasons in waits.items()),
             *(Wait(job.id, places[job.id], None, blocked_reasons(job)) for job in blocked),

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from millpond.domain.jobs import QueueClass
 from millpond.domain.queues import CARDS, QueueConfig
-from millpond.scheduling.decisions import Rank
+from millpond.scheduling.decisions import Plan, Rank
 from millpond.scheduling.ground import Ground
 from millpond.scheduling.pool import LEAVE, RUN, Pool, View, seat_weight
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.slices import seats_clash
-from millpond.scheduling.snapshot import Hold, Job, RunState, Seat, Settings, Snapshot
+from millpond.scheduling.snapshot import Hold, Job, PastEviction, RunState, Seat, Settings, Snapshot
 from millpond.scheduling.tasks import Kind, Task
 from millpond.scheduling.waiting import Group, Waiting
 
@@ -121,6 +121,29 @@ class State(Ground):
     def _patient(self) -> bool:
         """Whether somebody leaves without a deadline of his own."""
         return any(job.until is None for job in self._draining.values())
+
+    def adopt(self, plan: Plan) -> None:
+        """What the pass that has just ended decided, has been done: its tasks stay, and their jobs are others now."""
+        for start in plan.start:
+            task, job = self.tasks[start.job], self.jobs[start.job]
+            self.waiters.drop(task.leaf, job)
+            task.kind = Kind.RUNNING
+            task.job = self.jobs[job.id] = replace(
+                job, state=RunState.RUNNING, seats=start.seats, started=self.now, checkpointed=None, until=None
+            )
+        for evict in plan.evict:
+            task, job = self.tasks[evict.job], self.jobs[evict.job]
+            task.job = self.jobs[job.id] = self._draining[job.id] = replace(
+                job, state=RunState.DRAINING, until=evict.deadline
+            )
+            claimant = self.jobs[evict.claimant].queue
+            self.evictions.append(PastEviction(claimant, job.queue, self.now, evict.borrowed))
+        for name in plan.drop_holds:
+            self.records.pop(name, None)
+        self.holds = {hold.job: Hold(hold.job, hold.seats, hold.until, hold.victims) for hold in plan.hold}
+        self.records.update(self.holds)
+        if plan.evict or plan.hold or plan.drop_holds:
+            self.touch()
 
     # -- holds
 

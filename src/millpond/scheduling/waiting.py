@@ -48,7 +48,7 @@ class Group:
         self.ranked = NEVER
         self.unplaced: tuple[int, int] = (NEVER, NEVER)
         self.unevicted: tuple[int, ...] = ()
-        self.judged: tuple[int, int] = (NEVER, NEVER)
+        self.judged: tuple[int, ...] = ()
         self.bound: tuple[int, ...] = ()
         self.reasons: tuple[Reason, ...] = ()
 
@@ -56,7 +56,7 @@ class Group:
         """Nothing that was found is certain any more."""
         self.ranked = NEVER
         self.unplaced, self.unevicted = (NEVER, NEVER), ()
-        self.judged = (NEVER, NEVER)
+        self.judged = ()
 
 
 class Line:

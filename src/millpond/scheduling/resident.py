@@ -1,0 +1,127 @@
+"""A planner that stays: it takes in one event after the other, so that a pass costs what has changed since the last.
+
+`Resident.plan` says the same, byte for byte, as `plan` of the snapshot that all events together would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from millpond.domain.errors import Conflict
+from millpond.scheduling.decisions import Plan
+from millpond.scheduling.limits import Limits
+from millpond.scheduling.options import Options
+from millpond.scheduling.plan import Pass
+from millpond.scheduling.snapshot import Hold, Job, NodeState, Snapshot
+from millpond.scheduling.state import State
+
+Saved = Callable[[Job], int | None]
+
+
+class Resident:
+    """See the module.
+
+    ``saved`` tells the last saved moment of a running job, for callers that do not renew the job at each checkpoint.
+    """
+
+    def __init__(self, snapshot: Snapshot, *, saved: Saved | None = None) -> None:
+        self._saved = saved
+        self._base = replace(snapshot, jobs=(), holds=(), evictions=())
+        self._load(snapshot)
+
+    def _load(self, snapshot: Snapshot) -> None:
+        """Begin from a snapshot: where queues or nodes are others than before, everything is."""
+        self._base = replace(snapshot, jobs=(), holds=(), evictions=())
+        self._nodes = {state.spec.name: state for state in snapshot.nodes}
+        self._state = State(snapshot, self._saved)
+        self._options = Options(self._state)
+        self._limits = Limits(self._state, self._options)
+        self._open: Plan | None = None
+
+    # -- what happens
+
+    def job_put(self, job: Job) -> None:
+        """A job has come, or is another one now: it waits, runs, leaves, has saved."""
+        self._undo()
+        if job.queue in self._state.tree.queues and self._state.tree.queues[job.queue].klass is not None:
+            self._state.job_put(job)
+            return
+        snapshot = self.snapshot()
+        jobs = (*(other for other in snapshot.jobs if other.id != job.id), job)
+        self._load(replace(snapshot, jobs=jobs))
+
+    def job_gone(self, job_id: str) -> None:
+        """A job is over.  Nothing happens if it is not known."""
+        self._undo()
+        self._state.job_gone(job_id)
+
+    def node_put(self, node: NodeState) -> None:
+        """A node is new, or in another state.  Nodes change so rarely that everything may be built anew."""
+        if self._nodes.get(node.spec.name) != node:
+            nodes = {**self._nodes, node.spec.name: node}
+            self._load(replace(self.snapshot(), nodes=tuple(nodes.values())))
+
+    def node_gone(self, name: str) -> None:
+        """A node is no longer configured."""
+        if name in self._nodes:
+            nodes = (node for node in self._nodes.values() if node.spec.name != name)
+            self._load(replace(self.snapshot(), nodes=tuple(nodes)))
+
+    def hold_put(self, hold: Hold) -> None:
+        """Cards are held for a job, or one of its victims has gone."""
+        self._undo()
+        self._state.records[hold.job] = hold
+
+    def hold_gone(self, job_id: str) -> None:
+        """Nothing is held for a job any more."""
+        self._undo()
+        self._state.records.pop(job_id, None)
+
+    def now_set(self, now: int) -> None:
+        """The clock goes on."""
+        self._undo()
+        self._state.now_set(now)
+
+    # -- what follows from it
+
+    @property
+    def now(self) -> int:
+        return self._state.now
+
+    def snapshot(self) -> Snapshot:
+        """The present world as a value: what `plan` would be asked about."""
+        self._undo()
+        state = self._state
+        return replace(
+            self._base,
+            now=state.now,
+            jobs=tuple(state.jobs.values()),
+            holds=tuple(state.records.values()),
+            evictions=tuple(state.evictions),
+        )
+
+    def plan(self, *, waits: bool = True) -> Plan:
+        """The plan for the present world; ``waits`` false leaves out who waits and why.
+
+        It changes nothing until it is adopted.
+        """
+        self._undo()
+        self._state.settle()
+        self._state.journal_begin()
+        self._open = Pass(self._state, self._options, self._limits).run(waits=waits)
+        return self._open
+
+    def adopt(self, plan: Plan) -> None:
+        """What the last plan says has been done.  Raises `Conflict` for another one, or after something happened."""
+        if plan is not self._open:
+            raise Conflict("only the last plan can be adopted", hint="make a plan again")
+        self._open = None
+        self._state.journal_end()
+        self._state.adopt(plan)
+
+    def _undo(self) -> None:
+        """Forget a plan that nobody adopted."""
+        if self._open is not None:
+            self._open = None
+            self._state.journal_undo()

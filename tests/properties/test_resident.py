@@ -1,0 +1,86 @@
+"""The planner that stays says what a fresh one says of the same world, whatever has happened (byte for byte)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millpond.scheduling.decisions import plan_bytes
+from millpond.scheduling.plan import plan
+from millpond.scheduling.resident import Resident
+from millpond.scheduling.snapshot import RunState, Snapshot
+from tests.properties.worlds import snapshots, waiting_jobs
+
+EVENTS = ("plan", "adopt", "adopt", "arrive", "arrive", "end", "gone", "save", "node", "time", "unhold", "leave")
+
+
+class Twins:
+    """A resident planner and the events for it."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.resident = Resident(snapshot)
+        self.leaves = tuple(queue for queue in snapshot.queues if queue.leaf)
+        self.count = 0
+
+    def agree(self, *, adopt: bool, waits: bool) -> None:
+        world = self.resident.snapshot()
+        fresh = plan(world)
+        found = self.resident.plan(waits=waits)
+        if not waits:
+            fresh = replace(fresh, wait=())
+        assert plan_bytes(found) == plan_bytes(fresh)
+        assert found == fresh
+        if adopt:
+            self.resident.adopt(found)
+
+    def happen(self, what: str, data: st.DataObject) -> None:
+        resident, world = self.resident, self.resident.snapshot()
+        if what in {"plan", "adopt"}:
+            self.agree(adopt=what == "adopt", waits=data.draw(st.booleans()))
+        elif what == "time":
+            resident.now_set(world.now + data.draw(st.sampled_from([1, 15, 60, 600])))
+        elif what == "arrive":
+            self.count += 1
+            job = data.draw(waiting_jobs(f"x{self.count}", self.leaves))
+            resident.job_put(replace(job, submitted=world.now + data.draw(st.sampled_from([0, -5, -4000, 30]))))
+        elif what == "node":
+            node = data.draw(st.sampled_from(world.nodes))
+            resident.node_put(replace(node, cordoned=not node.cordoned))
+        elif what == "unhold" and world.holds:
+            resident.hold_gone(data.draw(st.sampled_from(sorted(hold.job for hold in world.holds))))
+        elif what in {"end", "gone", "save", "leave"}:
+            self._runner(what, data)
+
+    def _runner(self, what: str, data: st.DataObject) -> None:
+        """Something happens to a job: it ends, is back in its queue, saves its work, begins to leave."""
+        resident, world = self.resident, self.resident.snapshot()
+        if not world.jobs:
+            return
+        job = data.draw(st.sampled_from(sorted(world.jobs, key=lambda job: job.id)))
+        running = job.state is RunState.RUNNING
+        if what == "save" and running:
+            resident.job_put(replace(job, checkpointed=world.now))
+        elif what == "leave" and running:
+            resident.job_put(replace(job, state=RunState.DRAINING, until=world.now + 20))
+        elif what in {"end", "gone"}:
+            for hold in world.holds:
+                if job.id in hold.victims:
+                    resident.hold_put(replace(hold, victims=tuple(v for v in hold.victims if v != job.id)))
+            if what == "end":
+                resident.job_gone(job.id)
+            elif job.state is not RunState.QUEUED:
+                resident.job_put(
+                    replace(job, state=RunState.QUEUED, seats=(), started=None, checkpointed=None, until=None)
+                )
+
+
+@settings(max_examples=150, deadline=None)
+@given(snapshots(), st.data())
+def test_a_resident_planner_agrees_with_a_fresh_one(snapshot: Snapshot, data: st.DataObject) -> None:
+    twins = Twins(snapshot)
+    for what in data.draw(st.lists(st.sampled_from(EVENTS), max_size=14)):
+        twins.happen(what, data)
+    twins.agree(adopt=True, waits=True)
+    twins.agree(adopt=False, waits=True)
