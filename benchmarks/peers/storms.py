@@ -83,6 +83,8 @@ def _request(milli: int) -> CardRequest:
 
 
 def _claim(number: int) -> Job:
+    """The tenants take turns, and each comes with every kind of claim in time."""
     cards, _, nodes = CLAIMS[number % len(CLAIMS)].partition("x")
-    claim = Job(f"claim{number:04d}", f"{TENANTS[number % len(TENANTS)]}/prod", card_request_parse(cards))
+    tenant = TENANTS[(number + number // len(CLAIMS)) % len(TENANTS)]
+    claim = Job(f"claim{number:04d}", f"{tenant}/prod", card_request_parse(cards))
     return replace(claim, nodes=int(nodes or 1), submitted=NOW, priority=50)
