@@ -16,8 +16,9 @@ from millpond.domain.amounts import CARD
 from millpond.domain.queues import queue_ancestors
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.check_evictions import evictions
+from millpond.scheduling.check_reserve import reservations
 from millpond.scheduling.check_room import conservation
-from millpond.scheduling.check_slices import slices
+from millpond.scheduling.check_slices import geometry, slices
 from millpond.scheduling.check_world import World, load_of, places_of
 from millpond.scheduling.decisions import Plan, Violation
 from millpond.scheduling.snapshot import Job, NodeState, RunState, Seat, Snapshot
@@ -27,6 +28,7 @@ SAFETY_RULES = frozenset(
         "unknown-name", "wrong-state", "listed-twice", "gang-broken", "seat-wrong", "unusable-place", "card-mismatch",
         "card-overcommit", "cpu-overcommit", "memory-overcommit", "hold-broken", "cap-exceeded", "needs-guarantee",
         "eviction-forbidden", "eviction-without-hold", "slice-wrong", "slot-overlap",
+        "reshape-wrong",
     }
 )  # fmt: skip
 """Rules whose violation must keep a plan from being applied."""
@@ -44,7 +46,19 @@ def check(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
     world = World(snapshot, plan)
     return tuple(
         violation
-        for rule in (_lists, _seats, _cards, slices, _processors, _caps, _guarantees, evictions, _reasons, conservation)
+        for rule in (
+            _lists,
+            _seats,
+            _cards,
+            slices,
+            geometry,
+            _processors,
+            _caps,
+            _guarantees,
+            evictions,
+            _reasons,
+            conservation,
+        )
         for violation in rule(world)
     )
 
@@ -59,11 +73,13 @@ def _names(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:
         *((hold.job, "hold") for hold in plan.hold),
         *((victim, "hold") for hold in plan.hold for victim in hold.victims),
         *((wait.job, "wait") for wait in plan.wait),
+        *((found.job, "reserve") for found in plan.reservations),
     ]
     for name, where in named:
         if name not in jobs:
             yield Violation("unknown-name", f"{where} names the job {name}, which does not exist", (name,))
-    for owner, seats in [(s.job, s.seats) for s in plan.start] + [(h.job, h.seats) for h in plan.hold]:
+    placed = [(start.job, start.seats) for start in plan.start] + [(hold.job, hold.seats) for hold in plan.hold]
+    for owner, seats in placed + [(found.job, found.seats) for found in plan.reservations]:
         for seat in seats:
             if seat.node not in nodes:
                 yield Violation(
@@ -242,3 +258,8 @@ def _reason_holds(reason: Reason) -> bool:
     if reason.code in _LACK_CODES:
         return need is not None and have is not None and need > have
     return bool(reason.jobs) if reason.code in _NAMING_CODES else bool(reason.text)
+
+
+RULES = (
+    _lists, _seats, _cards, slices, _processors, _caps, _guarantees, evictions, _reasons, reservations, conservation,
+)  # fmt: skip

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from millpond.domain.jobs import QueueClass
 from millpond.domain.names import model_matches
 from millpond.domain.queues import CARDS, Dimensions, QueueConfig, queue_ancestors, queue_tenant
+from millpond.domain.slices import slice_milli
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.snapshot import Job, NodeState, Seat, Snapshot
 
@@ -60,6 +61,14 @@ class Book:
         names = self.counts_in(self._model_of(seats))
         order = (job.preemptible, -job.priority, admitted, job.id)
         return Use(job, seats, milli, names, queue_tenant(job.queue), order)
+
+    def milli(self, job: Job, model: str) -> int:
+        """What a job takes of cards of a model at its smallest."""
+        if not job.gpu.slice:
+            return job.gpu.milli_min * job.nodes
+        kinds = [state.spec.cards for state in self.nodes.values()]
+        shares = [slice_milli(kind.model, kind.memory, job.gpu.slice) for kind in kinds if kind and kind.model == model]
+        return max((share for share in shares if share), default=0) * job.gpu.slices * job.nodes
 
     def leaf(self, job: Job) -> QueueConfig:
         return self.configs[job.queue]
