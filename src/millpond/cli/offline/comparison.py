@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from millpond.cli.output import Cell, Column, Row
 from millpond.cli.session import Session
 from millpond.domain.amounts import duration_format
+from millpond.simulation.comparison import (
+    BASELINE,
+    RUN_FIGURES,
+    TENANT_FIGURES,
+    difference_text,
+    figure_text,
+    run_figures,
+    tenant_figures,
+    tenant_names,
+)
 from millpond.simulation.outcome import Outcome
 
-WAITS = ("mean", "p50", "p95", "max")
-RUNS = (
-    Column("run", fold=True),
-    Column("utilisation", right=True),
-    Column("fragmentation", right=True),
-    Column("finished", right=True),
-    Column("waiting", right=True),
-    Column("evicted", right=True),
-    Column("lost_hours", right=True),
-    *(Column(f"wait_{name}", right=True) for name in WAITS),
-)
-TENANTS = (Column("tenant"), *RUNS[:1], *RUNS[3:])
+RUNS = (Column("run", fold=True), *(Column(name, right=True) for name in RUN_FIGURES))
+TENANTS = (Column("tenant"), Column("run", fold=True), *(Column(name, right=True) for name in TENANT_FIGURES))
 
 
 def comparison_write(session: Session, outcomes: Sequence[Outcome]) -> None:
@@ -48,8 +47,9 @@ def runs_rows(session: Session, outcomes: Sequence[Outcome]) -> list[Row]:
 
 
 def tenants_rows(session: Session, outcomes: Sequence[Outcome]) -> list[Row]:
+    """As `runs_rows`, for one tenant after the other."""
     rows: list[Row] = []
-    for name in sorted({tenant for outcome in outcomes for tenant in outcome.record.tenants}):
+    for name in tenant_names(outcomes):
         base = tenant_figures(outcomes[0], name)
         for index, outcome in enumerate(outcomes):
             figures = tenant_figures(outcome, name)
@@ -62,52 +62,7 @@ def tenants_rows(session: Session, outcomes: Sequence[Outcome]) -> list[Row]:
 
 def run_name(session: Session, outcome: Outcome) -> str:
     """The baseline is called so in the reader's language."""
-    return session.texts("simulate.baseline") if outcome.name == "baseline" else outcome.name
-
-
-def run_figures(outcome: Outcome) -> dict[str, int]:
-    """The numbers of a run by column: shares in hundredths of a percent, lost work in milli-card-seconds."""
-    tenants = [_numbers(values) for values in outcome.record.tenants.values()]
-    return {
-        "utilisation": outcome.utilisation,
-        "fragmentation": outcome.fragmentation,
-        "finished": sum(each["ended"] for each in tenants),
-        "waiting": sum(each["waiting"] for each in tenants),
-        "evicted": sum(each["evicted"] for each in tenants),
-        "lost_hours": sum(each["lost_milli_seconds"] for each in tenants),
-        **{f"wait_{name}": outcome.record.waits[name] for name in WAITS},
-    }
-
-
-def tenant_figures(outcome: Outcome, tenant: str) -> dict[str, int]:
-    """As `run_figures`, of one tenant; a tenant that a run does not have has done nothing in it."""
-    values: Mapping[str, Any] = outcome.record.tenants.get(tenant, {})
-    waits = values.get("wait_seconds", {})
-    return {
-        "finished": values.get("ended", 0),
-        "waiting": values.get("waiting", 0),
-        "evicted": values.get("evicted", 0),
-        "lost_hours": values.get("lost_milli_seconds", 0),
-        **{f"wait_{name}": waits.get(name, 0) for name in WAITS},
-    }
-
-
-def figure_text(name: str, value: int) -> str:
-    """How a number of a column reads."""
-    if name in {"utilisation", "fragmentation"}:
-        return f"{value // 100}.{value % 100 // 10} %"
-    if name == "lost_hours":
-        tenths = value // 360_000
-        return f"{tenths // 10}.{tenths % 10}"
-    return duration_format(value) if name.startswith("wait_") else str(value)
-
-
-def difference_text(name: str, value: int) -> str:
-    """The same with its sign; nothing for no difference."""
-    text = figure_text(name, abs(value)).removesuffix(" %")
-    if not value or not text.strip("0.s"):
-        return "="
-    return ("+" if value > 0 else "-") + text
+    return session.texts("simulate.baseline") if outcome.name == BASELINE else outcome.name
 
 
 def _said(figures: Mapping[str, int]) -> list[str]:
@@ -117,7 +72,3 @@ def _said(figures: Mapping[str, int]) -> list[str]:
 def _difference(session: Session, base: Mapping[str, int], figures: Mapping[str, int]) -> list[Cell | str]:
     told = [Cell(difference_text(name, figures[name] - base[name]), "dim") for name in figures]
     return [Cell("  " + session.texts("simulate.difference"), "dim"), *told]
-
-
-def _numbers(values: Mapping[str, object]) -> dict[str, int]:
-    return {name: value for name, value in values.items() if isinstance(value, int)}

@@ -15,7 +15,6 @@ from multiprocessing.synchronize import Event as Flag
 from millpond.cli.offline.interrupt import Interrupt
 from millpond.domain.errors import MillpondError
 from millpond.files.snapshots import SnapshotFile
-from millpond.scheduling.plan import plan
 from millpond.simulation.driver import Event, Simulation
 from millpond.simulation.outcome import Outcome
 from millpond.simulation.recorder import Recorder
@@ -50,7 +49,7 @@ class Run:
         self.case = case
         self.count = 0
         self.stopped = False
-        self._simulation = Simulation(world.snapshot, plan, arrivals=world.arrivals, work=world.work, until=case.until)
+        self._simulation = Simulation(world.snapshot, arrivals=world.arrivals, work=world.work, until=case.until)
         self._recorder = Recorder(world.snapshot, world.arrivals)
 
     def events(self, stop: Callable[[], bool]) -> Iterator[Event]:

@@ -23,11 +23,11 @@ from millpond.files.traces.read import NODES, trace_read
 from millpond.files.traces.trace import Trace
 from millpond.files.traces.world import Window, pool_derive, trace_cut, trace_span, world_make
 from millpond.files.tree import SNAPSHOT_FILE_LIMIT, Node, tree_from_yaml
+from millpond.simulation.comparison import BASELINE
 
 DAY = 86_400
 MAX_UNTIL = 10 * 365 * DAY
 MAX_NAME = 60
-BASELINE = "baseline"
 DERIVED = "the derived pool"
 
 _SIM = re.compile(r"\d+x\d+x[^/]+\Z")

@@ -1,0 +1,46 @@
+"""What one run of a simulation came to: a value that travels between processes, into tables and into reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from millpond.simulation.recorder import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``changes`` as they were written; ``summary`` is `Simulation.summary`.  ``stopped``: it was ended early."""
+
+    name: str
+    changes: tuple[str, ...]
+    summary: Mapping[str, object]
+    record: Record
+    events: int = 0
+    stopped: bool = False
+
+    @property
+    def utilisation(self) -> int:
+        """Used of available card-time in hundredths of a percent."""
+        available = self.record.pool * self.record.elapsed
+        return self.record.total("used") * 10_000 // available if available else 0
+
+    @property
+    def fragmentation(self) -> int:
+        """Free cards that the usual job cannot use, on average, in hundredths of a percent of the pool."""
+        return self.record.fragmentation() * 10_000 // self.record.pool if self.record.pool else 0
+
+    def json(self) -> dict[str, object]:
+        """The line of a comparison."""
+        return {
+            "run": self.name,
+            "set": list(self.changes),
+            **({"interrupted": True} if self.stopped else {}),
+            "summary": {
+                **self.summary,
+                "fragmented_milli_cards": self.record.fragmentation(),
+                "jobs_done": self.record.total("ended"),
+                "tenants": self.record.tenants,
+                "wait_seconds": self.record.waits,
+            },
+        }
