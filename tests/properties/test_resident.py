@@ -11,6 +11,8 @@ from millpond.scheduling.decisions import plan_bytes
 from millpond.scheduling.plan import plan
 from millpond.scheduling.resident import Resident
 from millpond.scheduling.snapshot import RunState, Snapshot
+from millpond.simulation.driver import Simulation
+from millpond.simulation.jobs import Work
 from tests.properties.worlds import snapshots, waiting_jobs
 
 EVENTS = ("plan", "adopt", "adopt", "arrive", "arrive", "end", "gone", "save", "node", "time", "unhold", "leave")
@@ -84,3 +86,16 @@ def test_a_resident_planner_agrees_with_a_fresh_one(snapshot: Snapshot, data: st
         twins.happen(what, data)
     twins.agree(adopt=True, waits=True)
     twins.agree(adopt=False, waits=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(snapshots(), st.sampled_from([0, 7, 30]), st.data())
+def test_a_simulation_does_not_depend_on_who_plans(snapshot: Snapshot, drain: int, data: st.DataObject) -> None:
+    work = {job.id: Work(data.draw(st.sampled_from([None, 300, 4000]), label=job.id), drain) for job in snapshot.jobs}
+    fresh = Simulation(snapshot, plan, work=work, until=7200)
+    stays = Simulation(snapshot, work=work, until=7200)
+    told = [event.json() for event in fresh.events()]
+    assert [event.json() for event in stays.events()] == told
+    assert stays.summary() == fresh.summary()
+    silent = Simulation(snapshot, work=work, until=7200, checked=False, waits=False)
+    assert [event.json() for event in silent.events()] == [event for event in told if event["event"] != "wait"]

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from millpond.domain.errors import MillpondError
 from millpond.scheduling.check import check
-from millpond.scheduling.decisions import Evict, HoldFor, Plan, Reservation, Start, Wait, seats_json
+from millpond.scheduling.decisions import Evict, HoldFor, Plan, Reservation, Start, Violation, Wait, seats_json
+from millpond.scheduling.resident import Resident
 from millpond.scheduling.snapshot import Hold, Job, PastEviction, RunState, Snapshot
 from millpond.simulation.figures import Figures
 from millpond.simulation.jobs import SimulatedJob, Work
@@ -47,19 +48,29 @@ class Event:
 
 
 class Simulation:
-    """One run.  `events` may be read once; `summary` tells about the time up to the last event read."""
+    """One run.  `events` may be read once; `summary` tells about the time up to the last event read.
+
+    Without a ``planner`` one stays and is told what happens; a given one gets the whole snapshot at each pass.
+    ``checked`` false leaves out the check of every plan, which looks at all jobs; ``waits`` false the events that tell
+    who waits and why.  Neither changes what starts, and when.
+    """
 
     def __init__(
         self,
         snapshot: Snapshot,
-        planner: Planner,
+        planner: Planner | None = None,
         *,
         arrivals: tuple[Job, ...] = (),
         work: Mapping[str, Work] | None = None,
         until: int = 86_400,
+        checked: bool = True,
+        waits: bool = True,
     ) -> None:
         self._base = snapshot
         self._planner = planner
+        self._resident = Resident(snapshot, saved=self._saved) if planner is None else None
+        self._checked, self._waits = checked, waits
+        self._waiting = 0
         self._work = dict(work or {})
         self._begin = self._time = snapshot.now
         self._until = snapshot.now + until
@@ -85,33 +96,27 @@ class Simulation:
 
     def events(self) -> Iterator[Event]:
         """Everything that happens up to and including the last second."""
-        if self._queued():
+        if self._waiting:
             yield from self._passes()
         while self._heap and self._heap[0][0] <= self._until:
-            self._advance(self._heap[0][0])
-            for event in self._happen():
+            self._time = self._heap[0][0]
+            happened = list(self._happen())
+            for event in happened:
                 if event is not None:
                     yield event
-            if self._queued():
+            if self._waiting and (happened or self._waits):
                 yield from self._passes()
-        if any(simulated.job.state is not RunState.QUEUED for simulated in self._jobs.values()):
-            self._advance(self._until)
+        if self._waiting < len(self._jobs):
+            self._time = self._until
 
     def summary(self) -> dict[str, object]:
         running: Counter[str] = Counter()
         waiting: Counter[str] = Counter()
         for simulated in self._jobs.values():
             (waiting if simulated.job.state is RunState.QUEUED else running)[simulated.job.queue] += 1
-        return self._figures.summary(self.time, running, waiting)
+        return self._figures.summary(self.time, running, waiting, self._time)
 
     # -- time
-
-    def _advance(self, time: int) -> None:
-        seconds, self._time = time - self._time, time
-        if seconds > 0:
-            for simulated in self._jobs.values():
-                if simulated.job.state is not RunState.QUEUED:
-                    self._figures.queues[simulated.job.queue].used += simulated.milli * seconds
 
     def _push(self, time: int, order: int, job: str, attempt: int, what: str) -> None:
         self._count += 1
@@ -124,7 +129,8 @@ class Simulation:
             if order == _ARRIVAL:
                 yield self._arrive(self._arrivals[name])
             elif order == _WAKE:
-                yield None
+                if not name or ((waiter := self._jobs.get(name)) and waiter.job.state is RunState.QUEUED):
+                    yield None
             else:
                 simulated = self._jobs.get(name)
                 if simulated is not None and simulated.attempt == attempt:
@@ -140,7 +146,9 @@ class Simulation:
         self._jobs[job.id] = simulated
         self._figures.queues[job.queue].arrived += 1
         if job.state is RunState.QUEUED:
+            self._wait_begin(simulated)
             return
+        self._figures.queues[job.queue].begin(simulated.milli, self._time)
         simulated.first_start = job.started
         self._plan_end(simulated)
         if job.state is RunState.DRAINING and job.until is not None:
@@ -149,6 +157,8 @@ class Simulation:
 
     def _arrive(self, job: Job) -> Event:
         self._admit(job)
+        if self._resident is not None:
+            self._resident.job_put(job)
         return self._event("arrive", job.id, queue=job.queue)
 
     def _plan_end(self, simulated: SimulatedJob) -> None:
@@ -162,15 +172,23 @@ class Simulation:
         figures = self._figures.queues[job.queue]
         for name, hold in self._holds.items():
             if job.id in hold.victims:
-                self._holds[name] = replace(hold, victims=tuple(v for v in hold.victims if v != job.id))
+                hold = self._holds[name] = replace(hold, victims=tuple(v for v in hold.victims if v != job.id))
+                if self._resident is not None:
+                    self._resident.hold_put(hold)
+        figures.end(simulated.milli, self._time)
         if why != "gone":
             del self._jobs[job.id]
+            if self._resident is not None:
+                self._resident.job_gone(job.id)
             figures.ended += 1
             return self._event("end", job.id, reason=why)
         simulated.checkpoint(self._time)
         lost = simulated.milli * simulated.requeue(self._time)
         simulated.attempt += 1
         figures.lost += lost
+        self._wait_begin(simulated)
+        if self._resident is not None:
+            self._resident.job_put(simulated.job)
         return self._event(
             "requeue",
             job.id,
@@ -181,8 +199,16 @@ class Simulation:
 
     # -- planning
 
-    def _queued(self) -> bool:
-        return any(simulated.job.state is RunState.QUEUED for simulated in self._jobs.values())
+    def _wait_begin(self, simulated: SimulatedJob) -> None:
+        self._waiting += 1
+        if not self._waits:
+            self._patience(simulated.job)
+
+    def _saved(self, job: Job) -> int | None:
+        """The last checkpoint of a running job at this instant."""
+        simulated = self._jobs[job.id]
+        simulated.checkpoint(self._time)
+        return simulated.job.checkpointed
 
     def _passes(self) -> Iterator[Event]:
         for _ in range(MAX_PASSES_AT_ONCE):
@@ -204,13 +230,23 @@ class Simulation:
             evictions=tuple(self._evictions),
         )
 
+    def _plan(self) -> tuple[Plan, tuple[Violation, ...]]:
+        """The plan of this instant, and what is wrong with it."""
+        snapshot = self._snapshot() if self._checked or self._planner is not None else None
+        if self._resident is not None:
+            self._resident.now_set(self._time)
+            plan = self._resident.plan(waits=self._waits or self._checked)
+            self._resident.adopt(plan)
+        elif self._planner is not None and snapshot is not None:
+            plan = self._planner(snapshot)
+        return plan, check(snapshot, plan) if self._checked and snapshot is not None else ()
+
     def _pass(self) -> Iterator[Event]:
         cooldown = self._base.settings.cooldown
         self._evictions = [past for past in self._evictions if self._time - past.time < cooldown]
-        snapshot = self._snapshot()
-        plan = self._planner(snapshot)
+        plan, violations = self._plan()
         self._figures.passes += 1
-        for violation in check(snapshot, plan):
+        for violation in violations:
             subjects = list(violation.subjects)
             yield self._event("violation", subjects[0] if subjects else "", rule=violation.rule, text=violation.text)
         bound = {start.job for start in plan.start} | {hold.job for hold in plan.hold}
@@ -229,7 +265,7 @@ class Simulation:
         for model, found in self._reserved.items():
             if before.get(model) != found:
                 yield self._reserve(found)
-        for wait in plan.wait:
+        for wait in plan.wait if self._waits else ():
             event = self._wait(wait)
             if event is not None:
                 yield event
@@ -275,6 +311,8 @@ class Simulation:
             figures.waits.append(self._time - simulated.job.submitted)
         figures.started += 1
         simulated.start(self._time, start.seats)
+        self._waiting -= 1
+        figures.begin(simulated.milli, self._time)
         self._plan_end(simulated)
         if self._base.settings.min_runtime:
             self._push(self._time + self._base.settings.min_runtime, _WAKE, "", 0, "")
@@ -297,4 +335,4 @@ class Simulation:
         settings = self._base.settings
         for patience in (settings.reserve_after, settings.consolidate_after):
             if patience is not None and job.submitted + patience > self._time:
-                self._push(job.submitted + patience, _WAKE, "", 0, "")
+                self._push(job.submitted + patience, _WAKE, "" if self._waits else job.id, 0, "")

@@ -24,7 +24,7 @@ def waits_json(waits: Sequence[int]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class QueueFigures:
-    """``used`` and ``lost`` in milli-card-seconds; ``waits`` in seconds from submission to the first start."""
+    """``lost`` in milli-card-seconds; ``waits`` in seconds from submission to the first start."""
 
     arrived: int = 0
     started: int = 0
@@ -33,8 +33,24 @@ class QueueFigures:
     used: int = 0
     lost: int = 0
     waits: list[int] = field(default_factory=list)
+    load: int = 0
+    """Milli-cards in use; ``used`` is what they add up to, less `load` times the moment at which it is read."""
 
-    def json(self, running: int, waiting: int) -> dict[str, object]:
+    def begin(self, milli: int, time: int) -> None:
+        """So many milli-cards are in use from now on."""
+        self.load += milli
+        self.used -= milli * time
+
+    def end(self, milli: int, time: int) -> None:
+        """They are free again."""
+        self.load -= milli
+        self.used += milli * time
+
+    def used_by(self, time: int) -> int:
+        """Milli-card-seconds used up to a moment."""
+        return self.used + self.load * time
+
+    def json(self, running: int, waiting: int, time: int) -> dict[str, object]:
         return {
             "arrived": self.arrived,
             "started": self.started,
@@ -42,7 +58,7 @@ class QueueFigures:
             "evicted": self.evicted,
             "running": running,
             "waiting": waiting,
-            "card_seconds": self.used // 1000,
+            "card_seconds": self.used_by(time) // 1000,
             "lost_milli_seconds": self.lost,
             "wait_seconds": waits_json(self.waits),
         }
@@ -61,9 +77,9 @@ class Figures:
         cards = sum(state.spec.cards.count for state in snapshot.nodes if state.spec.cards)
         return cls(cards * 1000, {queue.name: QueueFigures() for queue in snapshot.queues if queue.leaf})
 
-    def summary(self, elapsed: int, running: dict[str, int], waiting: dict[str, int]) -> dict[str, object]:
-        """``utilisation``: used of available card-time, to four places."""
-        used = sum(figures.used for figures in self.queues.values())
+    def summary(self, elapsed: int, running: dict[str, int], waiting: dict[str, int], time: int) -> dict[str, object]:
+        """``utilisation``: used of available card-time, to four places.  ``time`` is the present moment."""
+        used = sum(figures.used_by(time) for figures in self.queues.values())
         available = self.pool * elapsed
         return {
             "elapsed": elapsed,
@@ -73,7 +89,7 @@ class Figures:
             "evictions": sum(figures.evicted for figures in self.queues.values()),
             "lost_milli_seconds": sum(figures.lost for figures in self.queues.values()),
             "queues": {
-                name: figures.json(running.get(name, 0), waiting.get(name, 0))
+                name: figures.json(running.get(name, 0), waiting.get(name, 0), time)
                 for name, figures in sorted(self.queues.items())
             },
         }
