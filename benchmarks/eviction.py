@@ -19,13 +19,13 @@ import sys
 import time
 from dataclasses import dataclass
 
-from benchmarks.core import Desk
 from benchmarks.figures import Figure, Mode, benchmark_main, progress, quantile
 from benchmarks.peers.eviction_cases import EXACT, cases
 from benchmarks.peers.eviction_milp import best_milp
 from benchmarks.peers.evictions import Best, Case, Cost
-from benchmarks.peers.storms import NOW, storm_make
+from benchmarks.peers.storms import storm_make
 from millpond.scheduling.plan import plan
+from millpond.scheduling.resident import Resident
 
 SIZES = (500, 1000, 5000)
 CLAIMS: dict[Mode, int] = {"short": 16, "full": 64}
@@ -70,15 +70,16 @@ class Compared:
 def storm_times(nodes: int, claims: int) -> list[float]:
     """Milliseconds of each decision of a storm."""
     snapshot, arriving = storm_make(nodes, claims)
-    desk = Desk(snapshot)
-    desk.plan(NOW)
+    resident = Resident(snapshot)
+    resident.adopt(resident.plan())
     times = []
     for number, claim in enumerate(arriving):
         progress(f"storm on {nodes} nodes: claim {number + 1} of {claims}")
-        desk.put(claim)
         begun = time.perf_counter()
-        found = desk.plan(NOW)
+        resident.job_put(claim)
+        found = resident.plan()
         times.append(1000 * (time.perf_counter() - begun))
+        resident.adopt(found)
         decided = any(hold.job == claim.id for hold in found.hold) or any(
             start.job == claim.id for start in found.start
         )
