@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from millpond.engines.base import FactKind, Lost, Refused
+from millpond.engines.base import FactKind, Geometry, Lost, Refused, Retry
 from tests.conformance.bench import (
     CHECKPOINT,
     CRASH,
@@ -247,12 +247,60 @@ def test_faults_only_where_something_simulated_is(bench: Bench) -> None:
         bench.engine.fault("n1", 8)
 
 
+SEVENTHS = tuple(("1g.10gb", slot) for slot in range(7))
+
+
 def test_reshape_or_refuse(bench: Bench) -> None:
-    if bench.engine.capabilities().mig:
-        bench.engine.reshape("n1", 7, ("1g.10gb",) * 7)
-    else:
+    if not bench.engine.capabilities().mig:
         with pytest.raises(Refused):
-            bench.engine.reshape("n1", 7, ("1g.10gb",) * 7)
+            bench.engine.reshape("n1", 7, SEVENTHS)
+        return
+    bench.engine.reshape("n1", 7, SEVENTHS)
+    bench.engine.reshape("n1", 7, SEVENTHS)
+    bench.engine.reshape("n1", 7, (("4g.40gb", 0), ("1g.10gb+me", 4)))
+    bench.engine.reshape("n1", 7, ())
+    wrong: tuple[Geometry, ...] = (
+        (("1g.10gb", 7),), (("1g.5gb", 0),), (("3g.40gb", 0), ("1g.10gb", 3)), (("1g.10gb+me", 0), ("1g.10gb+me", 1)),
+    )  # fmt: skip
+    for geometry in wrong:
+        with pytest.raises(Refused):
+            bench.engine.reshape("n1", 7, geometry)
+    for node, card in (("elsewhere", 0), ("n1", 8)):
+        with pytest.raises(Refused):
+            bench.engine.reshape(node, card, SEVENTHS)
+
+
+def test_slices_are_there_before_and_stay_while_they_are_used(bench: Bench, attempt: str) -> None:
+    other = f"{attempt}b"
+    first = bench.order(attempt, SLEEP)
+    first = replace(first, ranks=(replace(first.ranks[0], cards=(3,), milli=491, slices=("3:3g.40gb@4",)),))
+    with pytest.raises(Refused):
+        bench.engine.start(first)
+    if not bench.engine.capabilities().mig:
+        return
+    bench.engine.reshape("n1", 3, (("3g.40gb", 4),))
+    bench.engine.start(first)
+    until(bench, attempt, STARTED)
+    bench.engine.start(first)
+    with pytest.raises(Retry):
+        bench.engine.reshape("n1", 3, SEVENTHS)
+    with pytest.raises(Retry):
+        bench.engine.reshape("n1", 3, ())
+    bench.engine.reshape("n1", 3, (("1g.10gb", 0), ("3g.40gb", 4)))
+    second = bench.order(other, SLEEP)
+    whole = replace(second, ranks=(replace(second.ranks[0], cards=(3,), milli=1000),))
+    with pytest.raises(Retry):
+        bench.engine.start(whole)
+    bench.engine.stop(attempt, 0)
+    ended(bench, attempt)
+    bench.engine.start(whole)
+    until(bench, other, STARTED)
+    with pytest.raises(Retry):
+        bench.engine.reshape("n1", 3, SEVENTHS)
+    bench.engine.stop(other, 0)
+    ended(bench, other)
+    bench.engine.reshape("n1", 3, SEVENTHS)
+    bench.engine.reshape("n1", 3, ())
 
 
 def test_exec_beside_a_rank(bench: Bench, attempt: str) -> None:

@@ -16,11 +16,11 @@ import structlog
 
 from millpond.authz.actors import SYSTEM
 from millpond.control.context import EVENT_SOURCE, Control
-from millpond.control.orders import job_places, order_make
+from millpond.control.orders import geometries, job_places, order_make
 from millpond.control.transitions import UNTOLD, Moved, attempt_ended, attempt_told
 from millpond.db.leader import fence
 from millpond.db.session import Tx
-from millpond.db.stores.attempts import attempts_lock, attempts_save, attempts_unapplied
+from millpond.db.stores.attempts import attempts_live, attempts_lock, attempts_save, attempts_unapplied
 from millpond.db.stores.events import NewEvent, events_append
 from millpond.db.stores.jobs import jobs_get, jobs_lock, jobs_save
 from millpond.db.stores.nodes import node_list
@@ -28,7 +28,7 @@ from millpond.db.stores.tenants import tenant_list
 from millpond.domain.jobs import AttemptState, EndReason
 from millpond.domain.nodes import NodeSpec
 from millpond.domain.records import AttemptRecord, JobRecord
-from millpond.engines.base import EngineError, Lost, Refused
+from millpond.engines.base import EngineError, Geometry, Lost, Refused
 
 log = structlog.get_logger("millpond.control.apply")
 
@@ -43,6 +43,8 @@ class Untold:
     attempts: tuple[AttemptRecord, ...] = ()
     jobs: Mapping[str, JobRecord] = field(default_factory=dict)
     specs: Mapping[str, NodeSpec] = field(default_factory=dict)
+    shapes: Mapping[tuple[str, int], Geometry] = field(default_factory=dict)
+    """How the cards that have slices must be divided, by node and card."""
 
 
 @dataclass(slots=True)
@@ -101,7 +103,9 @@ def _untold_load(tx: Tx) -> Untold:
     if not attempts:
         return Untold()
     jobs = jobs_get(tx, SYSTEM, sorted({attempt.job for attempt in attempts}))
-    return Untold(attempts, jobs, {node.spec.name: node.spec for node in node_list(tx, SYSTEM)})
+    sliced = any(seat.slice for attempt in attempts for seat in attempt.seats)
+    shapes = geometries(attempts_live(tx, SYSTEM)) if sliced else {}
+    return Untold(attempts, jobs, {node.spec.name: node.spec for node in node_list(tx, SYSTEM)}, shapes)
 
 
 def _uids_load(tx: Tx) -> dict[str, int]:
@@ -112,7 +116,7 @@ def _attempt_tell(control: Control, epoch: int, attempt: AttemptRecord, untold: 
     job = untold.jobs[attempt.job]
     verb = attempt.state.value
     try:
-        state = _engine_call(control, epoch, job, attempt, untold.specs, memory)
+        state = _engine_call(control, epoch, job, attempt, untold, memory)
     except Refused as error:
         control.metrics.orders.labels(verb, "refused").inc()
         log.warning("order refused", attempt=attempt.id, error=str(error))
@@ -135,7 +139,7 @@ def _engine_call(
     epoch: int,
     job: JobRecord,
     attempt: AttemptRecord,
-    specs: Mapping[str, NodeSpec],
+    untold: Untold,
     memory: ApplyMemory,
 ) -> AttemptState:
     if attempt.state in (AttemptState.PLANNED, AttemptState.STARTING):
@@ -144,12 +148,14 @@ def _engine_call(
             job,
             attempt,
             jobs_dir=control.policy.jobs_dir,
-            specs=specs,
+            specs=untold.specs,
             tenant_uid=memory.uids[job.tenant],
             epoch=epoch,
             isolated=control.policy.isolated,
             resume=attempt.number > 1 and _has_content(places.checkpoint),
         )
+        for place in dict.fromkeys((seat.node, card) for seat in attempt.seats if seat.slice for card in seat.cards):
+            control.engine.reshape(*place, untold.shapes.get(place, ()))
         control.engine.start(order)
         return AttemptState.STARTING
     if attempt.state is AttemptState.ENDED or attempt.applied in UNTOLD or attempt.deadline_at is None:

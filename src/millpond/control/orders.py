@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from millpond.domain.jobs import JobType
+from millpond.domain.jobs import AttemptState, JobType
 from millpond.domain.nodes import NodeSpec
 from millpond.domain.records import AttemptRecord, JobRecord, SeatRecord
-from millpond.engines.base import RankOrder, StartOrder
+from millpond.engines.base import Geometry, RankOrder, StartOrder
+from millpond.engines.slices import slice_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def job_env(job: JobRecord, attempt: AttemptRecord, places: JobPlaces, *, resume
         "MILLPOND_QUEUE": job.queue,
         "MILLPOND_ATTEMPT": str(attempt.number),
         "MILLPOND_ATTEMPT_ID": attempt.id,
-        "MILLPOND_NODES": str(len(attempt.seats)),
+        "MILLPOND_NODES": str(len({seat.node for seat in attempt.seats})),
         "MILLPOND_WORK_DIR": str(places.work),
         "MILLPOND_CHECKPOINT_DIR": str(places.checkpoint),
         "MILLPOND_GRACE": str(job.spec.checkpoint.grace),
@@ -102,19 +103,33 @@ def _ranks(
     """One rank per process slot, nodes in the order of the plan.  Every rank of a node sees all its cards, and
     LOCAL_RANK chooses among them, as launchers of distributed training expect."""
     ranks: list[RankOrder] = []
-    for seat in seats:
-        kind = specs[seat.node].cards if seat.node in specs else None
+    for node in dict.fromkeys(seat.node for seat in seats):
+        own = [seat for seat in seats if seat.node == node]
+        kind = specs[node].cards if node in specs else None
         uuids = kind.uuids if kind is not None else ()
+        cards = tuple(dict.fromkeys(card for seat in own for card in seat.cards))
+        slices = [slice_text(seat.cards[0], seat.slice, seat.slot or 0) for seat in own if seat.slice]
         for local in range(processes_per_node):
             ranks.append(
                 RankOrder(
                     rank=len(ranks),
                     local_rank=local,
-                    node=seat.node,
-                    cards=seat.cards,
-                    uuids=tuple(uuids[index] for index in seat.cards) if uuids else (),
-                    milli=seat.milli,
-                    slices=(seat.slice,) if seat.slice else (),
+                    node=node,
+                    cards=cards,
+                    uuids=tuple(uuids[index] for index in cards) if uuids else (),
+                    milli=sum(seat.milli for seat in own) if slices else own[0].milli,
+                    slices=tuple(slices),
                 )
             )
     return tuple(ranks)
+
+
+def geometries(attempts: Iterable[AttemptRecord]) -> dict[tuple[str, int], Geometry]:
+    """How the cards that have slices must be divided while these attempts live, by node and card."""
+    found: dict[tuple[str, int], list[tuple[int, str]]] = {}
+    for attempt in attempts:
+        if attempt.state is not AttemptState.ENDED:
+            for seat in attempt.seats:
+                for card in seat.cards if seat.slice and seat.slot is not None else ():
+                    found.setdefault((seat.node, card), []).append((seat.slot or 0, seat.slice))
+    return {place: tuple((profile, slot) for slot, profile in sorted(items)) for place, items in found.items()}

@@ -17,6 +17,7 @@ from millpond.authz.actors import SYSTEM
 from millpond.control.apply import Untold
 from millpond.control.context import EVENT_SOURCE, Control
 from millpond.control.expire import dependencies_wanted, expire_decide, moment_next
+from millpond.control.orders import geometries
 from millpond.control.steps import Begin, Drain, Stale, Step, Stored, steps_store
 from millpond.control.transitions import event_make, seats_data
 from millpond.db.leader import fence
@@ -30,6 +31,7 @@ from millpond.domain.records import AttemptRecord, EvictionRecord, HoldRecord, J
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Violation
 from millpond.scheduling.guarded import Guarded, plan_guarded
 from millpond.scheduling.snapshot import Seat, Snapshot
+from millpond.scheduling.tasks import seats_milli
 from millpond.scheduling.world import snapshot_make
 
 log = structlog.get_logger("millpond.control.schedule")
@@ -159,7 +161,7 @@ def _plan_run(control: Control, epoch: int, world: World, now: datetime, memory:
         # Nobody is harmed by a plan that is merely worse than it could be: apply it, and say so.
         control.metrics.alarms.labels("plan.weak").inc()
         log.warning("plan is weaker than it must be", rule=violation.rule, text=violation.text)
-    decision = plan_decide(world, snapshot, plan, control.policy.grace, now)
+    decision = plan_decide(world, plan, control.policy.grace, now)
     if decision.empty:
         control.metrics.passes.labels("idle").inc()
         return PassResult(pause=pause_after(world, plan, now))
@@ -172,7 +174,10 @@ def _plan_run(control: Control, epoch: int, world: World, now: datetime, memory:
 
 
 def _untold(stored: Stored, world: World) -> Untold:
-    return Untold(stored.attempts, stored.jobs, {node.spec.name: node.spec for node in world.nodes})
+    told = {attempt.id for attempt in stored.attempts}
+    live = (*stored.attempts, *(attempt for attempt in world.attempts if attempt.id not in told))
+    specs = {node.spec.name: node.spec for node in world.nodes}
+    return Untold(stored.attempts, stored.jobs, specs, geometries(live))
 
 
 def _decision_store(tx: Tx, decision: Decision, epoch: int, now: datetime) -> Stored:
@@ -201,11 +206,10 @@ def _plan_refuse(control: Control, epoch: int, guarded: Guarded, now: datetime, 
     memory.refused = violations
 
 
-def plan_decide(world: World, snapshot: Snapshot, plan: Plan, grace: int, now: datetime) -> Decision:
+def plan_decide(world: World, plan: Plan, grace: int, now: datetime) -> Decision:
     """Pure: a plan as steps on records, holds and evictions to store, and events that tell of the holds."""
     jobs = {job.id: job for job in world.jobs}
     running = {attempt.job: attempt for attempt in world.attempts if attempt.state is not AttemptState.ENDED}
-    slices = slice_milli(snapshot)
     steps: list[Step] = []
     evictions: dict[tuple[str, str, bool], EvictionRecord] = {}
     for evict in plan.evict:
@@ -213,7 +217,7 @@ def plan_decide(world: World, snapshot: Snapshot, plan: Plan, grace: int, now: d
         pair = (jobs[evict.claimant].queue, jobs[evict.job].queue, evict.borrowed)
         evictions[pair] = EvictionRecord(pair[0], pair[1], now, evict.borrowed)
     for start in plan.start:
-        milli = seats_milli(start.seats, slices)
+        milli = seats_milli(start.seats)
         seats = seats_record(start.seats)
         steps.append(Begin(start.job, jobs[start.job].attempts + 1, seats, milli, start.rank.word))
     standing = {hold.job: hold for hold in world.holds}
@@ -249,16 +253,6 @@ def _hold_record(hold: HoldFor) -> HoldRecord:
 
 def seats_record(seats: tuple[Seat, ...]) -> tuple[SeatRecord, ...]:
     return tuple(SeatRecord(seat.node, seat.cards, seat.milli, seat.slice, seat.slot) for seat in seats)
-
-
-def slice_milli(snapshot: Snapshot) -> Mapping[str, int]:
-    """Memory of a card (MiB) by node, for the worth of slices."""
-    return {node.spec.name: node.spec.cards.memory for node in snapshot.nodes if node.spec.cards is not None}
-
-
-def seats_milli(seats: tuple[Seat, ...], memory: Mapping[str, int]) -> int:
-    """Milli-cards that a placement takes."""
-    return sum(seat.milli * len(seat.cards) for seat in seats if not seat.slice or memory.get(seat.node))
 
 
 def pause_after(world: World, plan: Plan, now: datetime) -> float:

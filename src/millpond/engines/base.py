@@ -42,6 +42,10 @@ class Lost(EngineError):
     code = "ENGINE_LOST"
 
 
+Geometry = tuple[tuple[str, int], ...]
+"""The slices of a card: (profile, first memory slot) each; empty = not divided."""
+
+
 class Isolation(StrEnum):
     NONE = "none"
     MEMORY = "memory"
@@ -66,7 +70,11 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class RankOrder:
-    """One process slot.  ``cards`` are indexes on the node, ``uuids`` theirs; ``milli`` of each card (1000 = whole)."""
+    """One process slot.  ``cards`` are indexes on the node, ``uuids`` theirs; ``milli`` of each card (1000 = whole).
+
+    ``slices`` are slices of these cards, written ``card:profile@slot`` (`engines.slices`); with them ``milli`` is what
+    they count together.
+    """
 
     rank: int
     local_rank: int
@@ -232,8 +240,12 @@ class Engine(Protocol):
     def exec(self, attempt: str, rank: int, argv: tuple[str, ...], tty: bool = False) -> ExecSession:
         """Run a command beside a running rank: same user, isolation, limits and environment."""
 
-    def reshape(self, node: str, card: int, geometry: tuple[str, ...]) -> None:
-        """Divide an idle card into slices; `Refused` where the engine or the card cannot."""
+    def reshape(self, node: str, card: int, geometry: Geometry) -> None:
+        """Divide a card into exactly these slices; nothing to do where it is.  Slices in use stay and must be among
+        them: `Retry` while others are in use.  `Refused` where the engine or the card cannot.  A slice must exist when
+        an order for it is started (else `Refused`); a card whose slices are all idle becomes whole again by itself
+        when it is ordered as a card.
+        """
 
     def fault(self, node: str, card: int | None) -> None:
         """Make trouble on purpose on a *simulated* node (lost node) or card; `Refused` on real ones."""

@@ -22,15 +22,18 @@ from millpond.engines.base import (
     ExecSession,
     Fact,
     FactKind,
+    Geometry,
     Inventory,
     Isolation,
     LogChunk,
     Lost,
     Observed,
+    RankOrder,
     Refused,
     Retry,
     StartOrder,
 )
+from millpond.engines.slices import geometry_check, slice_parse
 
 TERM_LEAD_MS = 5000
 _AT_ONCE = 1000
@@ -112,7 +115,7 @@ class FakeEngine:
         self._epoch = 0
         self._count = itertools.count()
         self._due: list[tuple[int, int, Callable[[int], None]]] = []
-        self._shapes: dict[tuple[str, int], tuple[str, ...]] = {}
+        self._shapes: dict[tuple[str, int], Geometry] = {}
 
     def capabilities(self) -> Capabilities:
         return Capabilities(
@@ -148,6 +151,7 @@ class FakeEngine:
             if tries < does.retries:
                 self._retries[order.attempt] = tries + 1
                 raise Retry("not now, as scripted")
+            self._shapes_check(order)
             attempt = _Attempt(order, does)
             self._attempts[order.attempt] = attempt
             self._plan(does.start_ms, lambda now: self._begin(attempt, now))
@@ -228,13 +232,40 @@ class FakeEngine:
             raise Lost(f"attempt {attempt} has no running rank {rank}")
         raise Refused("the fake engine runs no commands")
 
-    def reshape(self, node: str, card: int, geometry: tuple[str, ...]) -> None:
+    def reshape(self, node: str, card: int, geometry: Geometry) -> None:
         self._card_check(node, card)
+        kind = next((spec.cards for spec in self._nodes if spec.name == node), None)
+        geometry_check(node, kind, card, geometry)
         with self._changed:
             self._advance()
-            if any(self._uses(known, node, card) for known in self._attempts.values()):
-                raise Refused(f"card {card} of {node} is in use")
+            left = self._slices_used(node, card) - set(geometry)
+            if left or (geometry and self._whole_used(node, card)):
+                raise Retry(f"card {card} of {node} is in use")
             self._shapes[node, card] = geometry
+
+    def _slices_used(self, node: str, card: int) -> set[tuple[str, int]]:
+        """Slices of a card on which attempts run."""
+        texts = (text for rank in self._ranks_on(node) for text in rank.slices)
+        return {(profile, slot) for at, profile, slot in map(slice_parse, texts) if at == card}
+
+    def _whole_used(self, node: str, card: int) -> bool:
+        """Whether an attempt runs on a card other than in a slice."""
+        return any(card in rank.cards and not rank.slices for rank in self._ranks_on(node))
+
+    def _ranks_on(self, node: str) -> list[RankOrder]:
+        live = [known for known in self._attempts.values() if not known.ended]
+        return [rank for known in live for rank in known.order.ranks if rank.node == node]
+
+    def _shapes_check(self, order: StartOrder) -> None:
+        """Slices of an order must be there; cards ordered as cards are made whole."""
+        for rank in order.ranks:
+            for card, profile, slot in map(slice_parse, rank.slices):
+                if (profile, slot) not in self._shapes.get((rank.node, card), ()):
+                    raise Refused(f"card {card} of {rank.node} has no slice mig-{profile} at slot {slot}")
+            for card in rank.cards if not rank.slices else ():
+                if self._slices_used(rank.node, card):
+                    raise Retry(f"slices of card {card} of {rank.node} are in use")
+                self._shapes.pop((rank.node, card), None)
 
     def fault(self, node: str, card: int | None) -> None:
         self._card_check(node, card)

@@ -14,6 +14,7 @@ from millpond.engines.base import (
     Capabilities,
     Fact,
     FactKind,
+    Geometry,
     Inventory,
     Isolation,
     LogChunk,
@@ -26,6 +27,7 @@ from millpond.engines.local.inventory import inventory_read
 from millpond.engines.local.protocol import ANSWER_S, Caller, answer_read
 from millpond.engines.local.session import LocalSession
 from millpond.engines.local.supervisor.index import STOPPED, Index, log_path
+from millpond.engines.slices import geometry_check
 
 MAX_START_RATE = 80
 """Starts a second: measured on two cores, jobs of one process without isolation, each ordered after the other."""
@@ -60,7 +62,7 @@ class LocalEngine:
             name="local",
             isolation={"whole": whole, "fraction": Isolation.NONE, "slice": whole},
             fractions=True,
-            mig=False,
+            mig=bool(self._nodes),
             gang=True,
             exec=True,
             checkpoint_signals=("USR1", "USR2", "TERM", "INT", "HUP"),
@@ -122,12 +124,18 @@ class LocalEngine:
             raise
         return LocalSession(line.socket)
 
-    def reshape(self, node: str, card: int, geometry: tuple[str, ...]) -> None:
-        del geometry
-        raise Refused(
-            f"card {card} of {node} cannot be divided by this engine",
-            hint="divide it with nvidia-smi mig, then restart",
-        )
+    def reshape(self, node: str, card: int, geometry: Geometry) -> None:
+        """Simulated cards only: to divide a real one, its processes, drivers' clients and monitors must let go of it
+        first, which this engine cannot ask of them."""
+        known = next((spec for spec in self._nodes if spec.name == node), None)
+        if known is None or not known.simulated:
+            raise Refused(
+                f"card {card} of {node} is real, and this engine divides only simulated ones",
+                code="SLICES_UNSUPPORTED",
+                hint="ask for whole cards or for fractions",
+            )
+        geometry_check(node, known.cards, card, geometry)
+        self._caller.call("reshape", node=node, card=card, geometry=geometry)
 
     def fault(self, node: str, card: int | None) -> None:
         known = next((spec for spec in self._nodes if spec.name == node), None)

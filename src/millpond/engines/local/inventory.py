@@ -99,6 +99,9 @@ def _cards_read(nvml: ModuleType, notes: list[str]) -> CardKind | None:
         handles = handles[:count]
         if not handles:
             return None
+    divided = [str(index) for index, handle in enumerate(handles) if _mig(nvml, handle)]
+    if divided:
+        notes.append(f"MIG mode is on for cards {', '.join(divided)}: jobs cannot use them; nvidia-smi -mig 0 ends it")
     return CardKind(
         model=model,
         vendor="nvidia",
@@ -106,7 +109,7 @@ def _cards_read(nvml: ModuleType, notes: list[str]) -> CardKind | None:
         count=len(handles),
         islands=islands(_links(nvml, handles)),
         uuids=tuple(_text(nvml.nvmlDeviceGetUUID(handle)) for handle in handles),
-        mig=any(_mig(nvml, handle) for handle in handles),
+        mig=False,  # this engine cannot divide real cards
     )
 
 

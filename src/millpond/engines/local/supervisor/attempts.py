@@ -119,6 +119,8 @@ class Memory:
     facts: list[Record] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
+    shapes: dict[tuple[str, int], list[list[Any]]] = field(default_factory=dict)
+    """The slices, [profile, slot] each, of every card that is divided, by node and index."""
 
     def apply(self, record: Record) -> None:
         kind = record["r"]
@@ -131,6 +133,10 @@ class Memory:
             attempt = attempt_make(record)
             self.epoch = max(self.epoch, attempt.order["epoch"])
             self.live[attempt.id] = attempt
+        elif kind == "shape":
+            self.shapes[record["node"], record["card"]] = record["geometry"]
+            if not record["geometry"]:
+                del self.shapes[record["node"], record["card"]]
         elif kind == "stopped":
             self.stopped.append(record["attempt"])
         elif kind == "fact":
@@ -170,6 +176,8 @@ class Memory:
     def records(self) -> Iterator[Record]:
         """The fewest records that make an equal memory (but for ended attempts, which the index of attempts keeps)."""
         yield {"r": "head", "epoch": self.epoch, "sequence": self.sequence, "cursor": self.cursor, "boot": self.boot}
+        for (node, card), geometry in self.shapes.items():
+            yield shape_record(node, card, geometry)
         for fact in self.facts:
             yield {"r": "fact", "fact": fact}
         for attempt in self.live.values():
@@ -191,6 +199,10 @@ class Memory:
             fact["sequence"] = number
         self.cursor = cursor
         self.sequence = cursor + len(self.facts)
+
+
+def shape_record(node: str, card: int, geometry: list[list[Any]]) -> Record:
+    return {"r": "shape", "node": node, "card": card, "geometry": geometry}
 
 
 def attempt_make(record: Record) -> Attempt:

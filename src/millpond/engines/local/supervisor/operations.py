@@ -17,6 +17,7 @@ from .process import now_ms, parent, pidfd_signal
 from .sandbox import setpriv_arguments
 from .server import Connection, Operation
 from .session import Session, session_fork
+from .shapes import order_shapes, reshape
 
 Answer = Callable[[Record], None]
 
@@ -36,6 +37,7 @@ class Operations:
             "recover": self.recover,
             "exec": self.exec,
             "fault": self.fault,
+            "reshape": self.reshape,
             "shutdown": self.shutdown,
         }
 
@@ -55,6 +57,8 @@ class Operations:
     def start(self, _: Connection, request: Record, answer: Answer) -> None:
         core = self._core
         order = order_complete(request["order"])
+        if core.live(order["attempt"]) is None and core.index.get(order["attempt"]) is None:
+            order_shapes(core, order)
         work = order_start(core, order, lambda attempt: attempt_launch(core, attempt))
 
         def done() -> None:
@@ -171,6 +175,10 @@ class Operations:
             return any(card is None or card in rank.order["cards"] for rank in beside)
 
         fault(self._core, node, card, uses)
+        self._core.after(lambda: answer({}))
+
+    def reshape(self, _: Connection, request: Record, answer: Answer) -> None:
+        reshape(self._core, str(request["node"]), int(request["card"]), request["geometry"])
         self._core.after(lambda: answer({}))
 
     def shutdown(self, _: Connection, request: Record, answer: Answer) -> None:

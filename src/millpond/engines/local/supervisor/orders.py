@@ -195,8 +195,7 @@ def rank_env(core: Core, attempt: Attempt, rank: Rank) -> dict[str, str]:
     }
     env.update(dict(order["env"]))
     notice = NOTICE_DIR if _sandboxed(core, order) else str(core.notice_dir(attempt.id))
-    slices = [name for name in own["slices"] if name.startswith("MIG-")]
-    visible = slices or own["uuids"] or [str(card) for card in own["cards"]]
+    visible = own["uuids"] or [str(card) for card in own["cards"]]
     env.update(
         {
             "PWD": order["work_dir"],
@@ -211,6 +210,7 @@ def rank_env(core: Core, attempt: Attempt, rank: Rank) -> dict[str, str]:
             "MILLPOND_NODE": rank.node,
             "MILLPOND_PORT": str(rank.port),
             "MILLPOND_CARD_MILLI": str(own["milli"]),
+            "MILLPOND_SLICES": ",".join(own["slices"]),
             "MILLPOND_DEADLINE_FILE": f"{notice}/{DEADLINE_NAME}",
             "MILLPOND_MARK": mark_value(core, attempt.id),
         }
