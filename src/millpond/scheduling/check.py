@@ -46,19 +46,7 @@ def check(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
     world = World(snapshot, plan)
     return tuple(
         violation
-        for rule in (
-            _lists,
-            _seats,
-            _cards,
-            slices,
-            geometry,
-            _processors,
-            _caps,
-            _guarantees,
-            evictions,
-            _reasons,
-            conservation,
-        )
+        for rule in RULES
         for violation in rule(world)
     )
 
@@ -261,5 +249,6 @@ def _reason_holds(reason: Reason) -> bool:
 
 
 RULES = (
-    _lists, _seats, _cards, slices, _processors, _caps, _guarantees, evictions, _reasons, reservations, conservation,
+    _lists, _seats, _cards, slices, geometry, _processors, _caps, _guarantees, evictions, _reasons, reservations,
+    conservation,
 )  # fmt: skip
