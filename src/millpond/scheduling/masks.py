@@ -38,6 +38,16 @@ def masked(views: list[View], kept: tuple[Kept, ...], *, shut: bool = False) -> 
     return views
 
 
+def hidden(state: State, kept: tuple[Kept, ...]) -> dict[int, View]:
+    """The nodes on which something is reserved, by index, as they look without it."""
+    views: dict[int, View] = {}
+    for one in kept:
+        for name, left in one.rooms.items():
+            room = state.pool.by_name[name]
+            views[room.index] = left.mask(views.get(room.index) or room.now)
+    return views
+
+
 def offers(state: State, job: Job, ask: Ask, model: str) -> list[View]:
     """What the open rooms of a model offer a claim now."""
     return masked(state.views(job, model), bound(state, job, ask, model))

@@ -6,7 +6,8 @@ from millpond.scheduling.budget import hours_reasons
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place
 from millpond.scheduling.kept import Kept
-from millpond.scheduling.masks import bound, masked
+from millpond.scheduling.masks import bound, hidden, masked
+from millpond.scheduling.placing import Placement, scored
 from millpond.scheduling.snapshot import Job, Seat
 from millpond.scheduling.state import State
 
@@ -53,15 +54,14 @@ class Options:
         """The models that a job may use: best rank first, then the one that fewer others depend on."""
         models = list(self._state.pool.models(job.gpu))
         if len(models) > 1:
-            leaf, dims_of = self._state.leaf(job), self._state.tree.dims_of
-            models.sort(
-                key=lambda model: (
-                    self._state.claim_rank(leaf, ask_on(self._state.pool, ask, model).total, dims_of(model)),
-                    self._rival(model),
-                    model,
-                )
-            )
+            models.sort(key=lambda model: (*self._preference(job, ask, model), model))
         return models
+
+    def _preference(self, job: Job, ask: Ask, model: str) -> tuple[Rank, int]:
+        """The rank that it would get on a model, and how many others depend on that."""
+        state = self._state
+        total = ask_on(state.pool, ask, model).total
+        return state.claim_rank(state.leaf(job), total, state.tree.dims_of(model)), self._rival(model)
 
     def permitted(self, job: Job, ask: Ask) -> bool:
         """Whether guarantee and budget let it start on some model."""
@@ -91,30 +91,62 @@ class Options:
 
     def _start_at(self, job: Job, ask: Ask) -> tuple[tuple[Seat, ...], Rank] | None:
         state, leaf = self._state, self._state.leaf(job)
-        for model in self.models(job, ask):
-            sized, dims = ask_on(state.pool, ask, model), state.tree.dims_of(model)
-            if any(state.usage.cap_lacks(leaf, sized.total, dims)) or not state.firm_fits(job, sized.total, model):
-                continue
-            if hours_reasons(state, job, sized):
-                continue
-            seats = self._place(job, sized, model)
-            if seats is not None and not self.lend_lack(job, sized, model):
-                return seats, state.claim_rank(leaf, sized.total, dims)
+        for alike in self._alike(job, ask):
+            models = [model for model in alike if self._allowed(job, ask_on(state.pool, ask, model), model)]
+            while models:
+                found = self._place(job, ask, models)
+                if found is None:
+                    break
+                seats, model = found
+                sized = ask_on(state.pool, ask, model)
+                if not self.lend_lack(job, sized, model):
+                    return seats, state.claim_rank(leaf, sized.total, state.tree.dims_of(model))
+                models.remove(model)
         return None
 
-    def _place(self, job: Job, ask: Ask, model: str) -> tuple[Seat, ...] | None:
+    def _alike(self, job: Job, ask: Ask) -> list[list[str]]:
+        """The models that a job may use, best first; where only their scores tell them apart, together."""
+        models = list(self._state.pool.models(job.gpu))
+        if len(models) == 1:
+            return [models]
+        together: dict[tuple[Rank, int, str], list[str]] = {}
+        for model in models:
+            rank, rivals = self._preference(job, ask, model)
+            together.setdefault((rank, rivals, "" if scored(ask) else model), []).append(model)
+        return [together[key] for key in sorted(together)]
+
+    def _allowed(self, job: Job, ask: Ask, model: str) -> bool:
+        """Whether caps, guarantee and budget let it start on a model; `ask` as it is on that model."""
         state = self._state
-        key = (job.gpu, ask, model)
-        if self.missed(key):
+        if any(state.usage.cap_lacks(state.leaf(job), ask.total, state.tree.dims_of(model))):
+            return False
+        return state.firm_fits(job, ask.total, model) and not hours_reasons(state, job, ask)
+
+    def _place(self, job: Job, ask: Ask, models: list[str]) -> Placement | None:
+        """Seats on one of `models`, which nothing but their scores tells apart, or on the only one of them."""
+        state = self._state
+        models = [model for model in models if not self.missed((job.gpu, ask_on(state.pool, ask, model), model))]
+        if not models:
             return None
-        kept = bound(state, job, ask, model)
-        seats = place(masked(state.views(job, model), kept), ask)
-        if seats is None:
-            if not kept or place(state.views(job, model), ask) is None:
-                self.miss(key)
-            else:
+        kept = tuple(one for model in models for one in bound(state, job, ask_on(state.pool, ask, model), model))
+        found = self._find(job, ask, models, kept)
+        if found is None:
+            if kept and self._find(job, ask, models, ()) is not None:
                 self.barred = kept
-        return seats
+            else:
+                for model in models:
+                    self.miss((job.gpu, ask_on(state.pool, ask, model), model))
+        return found
+
+    def _find(self, job: Job, ask: Ask, models: list[str], kept: tuple[Kept, ...]) -> Placement | None:
+        state = self._state
+        if scored(ask):
+            return state.placer.find(job.gpu, ask, models, hidden(state, kept))
+        for model in models:
+            seats = place(masked(state.views(job, model), kept), ask_on(state.pool, ask, model))
+            if seats is not None:
+                return seats, model
+        return None
 
     def lend_lack(self, job: Job, ask: Ask, model: str) -> int:
         """Milli-cards short of what queues that do not lend must keep free; `ask` as it is on that model."""

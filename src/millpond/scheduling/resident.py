@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from millpond.domain.errors import Conflict
@@ -77,6 +77,12 @@ class Resident:
         """Nothing is held for a job any more."""
         self._undo()
         self._state.records.pop(job_id, None)
+
+    def mix_set(self, mix: Mapping[str, int]) -> None:
+        """Other requests are expected from now on.  Prices are made anew, which takes some milliseconds."""
+        self._undo()
+        self._base = replace(self._base, mix=dict(mix))
+        self._state.placer.mix_set(mix)
 
     def now_set(self, now: int) -> None:
         """The clock goes on."""

@@ -12,6 +12,7 @@ from millpond.domain.jobs import QueueClass
 from millpond.domain.queues import CARDS, QueueConfig
 from millpond.scheduling.decisions import Plan, Rank
 from millpond.scheduling.ground import Ground
+from millpond.scheduling.placing import Placer
 from millpond.scheduling.pool import LEAVE, RUN, Pool, View, seat_weight
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.slices import seats_clash
@@ -27,6 +28,7 @@ class State(Ground):
 
     def __init__(self, snapshot: Snapshot, saved: Callable[[Job], int | None] | None = None) -> None:
         super().__init__(snapshot.now, snapshot.settings, snapshot.nodes, _queues(snapshot))
+        self.placer = Placer(self.pool, snapshot.mix)
         self._saved = saved
         self.jobs: dict[str, Job] = {}
         self.waiters = Waiting(self.tree.leaves)

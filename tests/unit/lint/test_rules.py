@@ -100,6 +100,11 @@ def test_finding_reads_as_place_and_sentence() -> None:
     assert str(Finding("a.py", 3, "float", "0.5 is a float")) == "a.py:3: float: 0.5 is a float"
 
 
+def test_floats_only_where_prices_are_solved() -> None:
+    assert rules("src/millpond/scheduling/prices.py", "x = 0.5\n") == []
+    assert rules("src/millpond/scheduling/score.py", "x = 0.5\n") == ["float"]
+
+
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)

@@ -1,0 +1,223 @@
+"""Where an ask goes, over all nodes at once: rows of scores that follow the pool (scheduling §6).
+
+For every *shape* (card request, models, ask) the board keeps a row of scores, one 64-bit integer for each node.  The
+pool logs which nodes have changed; when a row is used, only the nodes that changed since its last use are scored
+again: a placement costs one node, not a pool.  A few are scored one by one, many at once with NumPy, to the same
+integers.
+"""
+
+from __future__ import annotations
+
+from array import array
+from types import FunctionType
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from millpond.domain.amounts import CARD
+from millpond.domain.cards import CardRequest
+from millpond.scheduling.columns import Columns
+from millpond.scheduling.fit import Ask, cards_enough, seat_make
+from millpond.scheduling.pool import Pool, View
+from millpond.scheduling.prices import Book, scarcity_price
+from millpond.scheduling.score import NEVER, TIE_BITS, Cell, card_choose, cell_score, view_score
+from millpond.scheduling.snapshot import Seat
+
+Ints = npt.NDArray[np.int64]
+
+ONE_BY_ONE: Final = 48 if isinstance(cell_score, FunctionType) else 1 << 30
+"""Up to so many changed nodes are scored one by one: few in Python, any number when this room is compiled."""
+
+ROWS: Final = 512
+"""Rows kept; the one unused for longest goes first."""
+
+LOG_MAX: Final = 1024
+"""The log of changes is cut when it is longer than this and 16 changes a node."""
+
+
+class Row:
+    """The scores of one shape.  ``seen``: how much of the log they know; -1 when they know nothing."""
+
+    __slots__ = ("allowed", "ask", "cells", "indexes", "models", "scores", "seen")
+
+    def __init__(self, ask: Ask, models: tuple[str, ...], allowed: list[bool]) -> None:
+        self.ask = ask
+        self.models = models
+        self.allowed = allowed
+        self.indexes = [index for index, may in enumerate(allowed) if may]
+        self.cells = array("q", [NEVER]) * len(allowed)
+        self.scores: Ints = np.frombuffer(self.cells, dtype=np.int64)
+        self.seen = -1
+
+
+class Board:
+    """The scores of a pool under one price book.  The pool is the truth; the board only follows its log."""
+
+    def __init__(self, pool: Pool, book: Book, *, one_by_one: int = ONE_BY_ONE) -> None:
+        self.book = book
+        self._pool = pool
+        self._one_by_one = one_by_one
+        self._rows: dict[tuple[CardRequest, tuple[str, ...], Ask], Row] = {}
+        self._cells = [Cell() for _ in pool.rooms]
+        self._columns = Columns(max((room.kind.count for room in pool.rooms), default=0), self._cells)
+        self._free = [0] * len(pool.rooms)
+        names = sorted({room.kind.model for room in pool.rooms})
+        self._models = {name: place for place, name in enumerate(names)}
+        self._model_of = [self._models[room.kind.model] for room in pool.rooms]
+        self._model_column: Ints = np.array(self._model_of, dtype=np.int64)
+        self._model_free = [0] * len(names)
+        self._prices = [0] * len(names)
+        self._seen = -1
+
+    def book_set(self, book: Book) -> None:
+        """Score by another book from now on."""
+        if book is not self.book:
+            self.book = book
+            self._seen = -1
+            for row in self._rows.values():
+                row.seen = -1
+
+    def row(self, gpu: CardRequest, models: tuple[str, ...], ask: Ask) -> Row:
+        """The shape of an ask on these models of open nodes; ``("",)`` where no cards are asked for."""
+        key = (gpu, models, ask)
+        found = self._rows.get(key)
+        if found is not None:
+            return found
+        if len(self._rows) >= ROWS:
+            oldest = min(self._rows, key=lambda other: self._rows[other].seen)
+            del self._rows[oldest]
+        allowed = [False] * len(self._cells)
+        rooms = self._pool.models(gpu)
+        for model in models:
+            for room in rooms[model]:
+                allowed[room.index] = True
+        found = self._rows[key] = Row(ask, models, allowed)
+        return found
+
+    # -- asking
+
+    def best(self, row: Row, *, without: frozenset[int] = frozenset()) -> int | None:
+        """The node on which the ask is best; the first of equals; None if it fits nowhere."""
+        scores = self._scores(row, without)
+        if not len(scores):
+            return None
+        index = int(scores.argmax())
+        return None if index in without or row.cells[index] == NEVER else index
+
+    def many(self, row: Row, count: int, *, without: frozenset[int] = frozenset()) -> list[int] | None:
+        """`count` distinct nodes, the best first; None if it fits fewer."""
+        chosen = self.top(row, count, without=without)
+        return chosen if len(chosen) == count else None
+
+    def top(self, row: Row, count: int, *, without: frozenset[int] = frozenset()) -> list[int]:
+        """Up to `count` distinct nodes that the ask fits, the best first."""
+        if count == 1:
+            index = self.best(row, without=without)
+            return [] if index is None else [index]
+        order: list[int] = np.argsort(-self._scores(row, without), kind="stable")[:count].tolist()
+        return [index for index in order if row.cells[index] != NEVER and index not in without]
+
+    def equals(self, row: Row) -> list[int]:
+        """All nodes with the best score, in order: for rules that leave equals to chance."""
+        index = self.best(row)
+        if index is None:
+            return []
+        scores = self._scores(row, frozenset())
+        found: list[int] = np.flatnonzero(scores == scores[index]).tolist()
+        return found
+
+    def score(self, row: Row, index: int) -> int:
+        """The score of one node, the price of its model included; `NEVER` where it does not fit."""
+        self._row_sync(row)
+        score = row.cells[index]
+        return score if score == NEVER else score - self._price(self._model_of[index], row.ask.milli)
+
+    def view_score(self, view: View, ask: Ask) -> int:
+        """As `score`, of a node as `view` shows it to somebody."""
+        self._sync()
+        score = view_score(view, ask, self.book)
+        return score if score == NEVER else score - self._price(self._model_of[view.room.index], ask.milli)
+
+    def seat(self, row: Row, index: int) -> Seat:
+        """The cards of a node that the ask takes; it must fit there."""
+        return self.view_seat(self._pool.rooms[index].now, row.ask)
+
+    def view_seat(self, view: View, ask: Ask) -> Seat:
+        """As `seat`, of a node as `view` shows it to somebody."""
+        if 0 < ask.milli < CARD:
+            return Seat(view.room.name, (card_choose(view, ask, self.book),), ask.milli)
+        return seat_make(view, ask)
+
+    # -- scores
+
+    def _scores(self, row: Row, without: frozenset[int]) -> Ints:
+        self._row_sync(row)
+        scores = row.scores
+        if self.book.tied and row.ask.milli and len(row.models) > 1:
+            prices = [self._price(model, row.ask.milli) for model in range(len(self._models))]
+            scores = scores - np.array(prices, dtype=np.int64)[self._model_column]
+        if without:
+            scores = scores.copy()
+            scores[list(without)] = NEVER + NEVER // 2
+        return scores
+
+    def _price(self, model: int, milli: int) -> int:
+        """What the scarcity of a model takes from a score."""
+        return self._prices[model] * milli // CARD << TIE_BITS
+
+    def _row_sync(self, row: Row) -> None:
+        self._sync()
+        log, cells, ask, book = self._pool.changes, self._cells, row.ask, self.book
+        if row.seen < 0:
+            changed = row.indexes
+        else:
+            allowed = row.allowed
+            changed = [index for index in set(log[row.seen :]) if allowed[index]]
+        row.seen = len(log)
+        if ask.linked:
+            rooms = self._pool.rooms
+            for index in changed:
+                fits = cards_enough(rooms[index].now, ask)
+                row.cells[index] = cell_score(cells[index], ask, book) if fits else NEVER
+        elif len(changed) <= self._one_by_one:
+            target = row.cells
+            for index in changed:
+                target[index] = cell_score(cells[index], ask, book)
+        else:
+            where = np.array(changed, dtype=np.int64)
+            row.scores[where] = self._columns.scores(where, ask, book)
+
+    def _sync(self) -> None:
+        """Look again at the nodes that changed."""
+        log = self._pool.changes
+        if self._seen == len(log):
+            return
+        if self._seen < 0:
+            changed = list(range(len(self._cells)))
+        elif self._seen + 1 == len(log):
+            changed = log[self._seen :]
+        else:
+            changed = list(set(log[self._seen :]))
+        rooms, cells, book = self._pool.rooms, self._cells, self.book
+        for index in changed:
+            cell = cells[index]
+            cell.load(rooms[index].now, book)
+            free = cell.idle * CARD + cell.partial
+            self._model_free[self._model_of[index]] += free - self._free[index]
+            self._free[index] = free
+        self._columns.stale(changed)
+        self._seen = len(log)
+        if book.tied:
+            free_all = sum(self._model_free)
+            for name, model in self._models.items():
+                self._prices[model] = scarcity_price(book.tied.get(name, 0), self._model_free[model], free_all)
+        if len(log) > LOG_MAX + 16 * len(cells):
+            self._trim(len(log) // 2)
+
+    def _trim(self, cut: int) -> None:
+        """Forget the older half of the log; rows that have not read it start anew."""
+        del self._pool.changes[:cut]
+        self._seen -= cut
+        for row in self._rows.values():
+            row.seen = max(-1, row.seen - cut)
