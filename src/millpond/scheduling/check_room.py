@@ -25,6 +25,8 @@ def conservation(world: World) -> Iterator[Violation]:
     room = Idle(world, occupied)
     reserved = laters(world)
     usage = book.usage(world.after)
+    yield from _reserved_wrong(world, reserved)
+    yield from _unreserved(world, reserved, usage)
     for wait in world.plan.wait:
         job = world.jobs[wait.job]
         fifo = book.leaf(job).dequeue is Dequeue.FIFO
@@ -37,6 +39,35 @@ def conservation(world: World) -> Iterator[Violation]:
         if any(not _kept_off(job, model, room, reserved) for model in allowed):
             text = f"{job.id} waits although it fits the idle cards and its quotas"
             yield Violation("work-conservation", text, (job.id,))
+
+
+def _reserved_wrong(world: World, reserved: list[Later]) -> Iterator[Violation]:
+    """`RESERVED_FOR` names a job that holds cards, or one whose reservation binds who waits for it."""
+    by_job = {later.use.job.id: later for later in reserved}
+    for wait in world.plan.wait:
+        job = world.jobs[wait.job]
+        for name in (name for reason in wait.reasons if reason.code is Code.RESERVED_FOR for name in reason.jobs):
+            later = by_job.get(name)
+            if name not in world.holds and (later is None or not later.binds(job, "" if job.gpu.none else later.model)):
+                text = f"{job.id} waits for cards reserved for {name}, whose reservation does not keep it off"
+                yield Violation("reason-false", text, (job.id, name))
+
+
+def _unreserved(world: World, reserved: list[Later], usage: dict[str, dict[str, int]]) -> Iterator[Violation]:
+    """Each model has a reservation if somebody waits only for room there (§5)."""
+    models, jobs = {later.model for later in reserved}, {later.use.job.id for later in reserved}
+    empty = Idle(world, [])
+    for wait in world.plan.wait:
+        job = world.jobs[wait.job]
+        codes = {reason.code for reason in wait.reasons}
+        if job.id in jobs or job.blocked_by or job.id in world.holds or job.require or job.gpu.none or codes & EXCUSES:
+            continue
+        if _head_waits(world, wait):
+            continue
+        for model in set(empty.models(job)) - models:
+            if quota_allows(world, job, model, usage):
+                text = f"{job.id} waits for {model}, and nothing is reserved for anybody there"
+                yield Violation("reservation-missing", text, (job.id,))
 
 
 def _kept_off(job: Job, model: str, room: Idle, reserved: list[Later]) -> bool:
