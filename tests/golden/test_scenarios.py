@@ -196,9 +196,20 @@ def test_s11_priority_decides_inside_a_leaf() -> None:
     assert equal.reason("high", "QUEUE_CAP")["limit"] == 16000
 
 
+def test_s12_who_ends_in_time_fills_in_and_the_others_wait() -> None:
+    found = outcome("S12")
+    assert found.started == {"s1"}
+    assert found.reason("s2", "RESERVED_FOR")["jobs"] == ["h"]
+    assert found.json["reserve"][0]["time"] == found.reason("s2", "RESERVED_FOR")["until"] == 3600
+    log, _ = events("S12")
+    assert times(log, "reserve", "h") == [0]
+    assert times(log, "start", "h") == [3600]
+
+
 def test_s13_besteffort_uses_the_cards_and_leaves_in_time() -> None:
     assert outcome("S13").started == {"be"}
     log, _ = events("S13")
+    assert times(log, "reserve", "h") == [0]
     assert times(log, "evict", "be") == [3600]
     assert 3600 <= times(log, "start", "h")[0] <= 3620
 
@@ -235,6 +246,15 @@ def test_s16_preempted_job_comes_back_as_itself() -> None:
     assert requeue["submitted"] == -10
     assert again["resumed_from"] == requeue["saved"] == 900
     assert times(log, "end", "train") == [again["t"] + 3600 - 900]
+
+
+def test_s17_no_stream_of_small_jobs_starves_a_gang() -> None:
+    log, _ = events("S17")
+    (head,) = times(log, "arrive", "gang")
+    (start,) = times(log, "start", "gang")
+    assert times(log, "reserve", "gang") == [head]
+    assert start - head <= 600
+    assert next(event["time"] for event in log if event["event"] == "reserve") == start
 
 
 def test_s19_job_of_a_lost_node_runs_elsewhere() -> None:
