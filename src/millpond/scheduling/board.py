@@ -37,11 +37,13 @@ LOG_MAX: Final = 1024
 
 
 class Row:
-    """The scores of one shape.  ``seen``: how much of the log they know; -1 when they know nothing."""
+    """The scores of one shape, which ``serial`` names, by ``book``.  ``seen``: how many changes they know; -1: none."""
 
-    __slots__ = ("allowed", "ask", "cells", "indexes", "models", "scores", "seen")
+    __slots__ = ("allowed", "ask", "book", "cells", "indexes", "models", "scores", "seen", "serial")
 
-    def __init__(self, ask: Ask, models: tuple[str, ...], allowed: list[bool]) -> None:
+    def __init__(self, serial: int, ask: Ask, models: tuple[str, ...], allowed: list[bool]) -> None:
+        self.serial = serial
+        self.book: Book | None = None
         self.ask = ask
         self.models = models
         self.allowed = allowed
@@ -69,14 +71,16 @@ class Board:
         self._model_free = [0] * len(names)
         self._prices = [0] * len(names)
         self._seen = -1
+        self._cut = 0
+        """Changes that are no longer in the log."""
+        self._serial = 0
 
     def book_set(self, book: Book) -> None:
         """Score by another book from now on."""
         if book is not self.book:
             self.book = book
+            self._prices = [0] * len(self._models)
             self._seen = -1
-            for row in self._rows.values():
-                row.seen = -1
 
     def row(self, gpu: CardRequest, models: tuple[str, ...], ask: Ask) -> Row:
         """The shape of an ask on these models of open nodes; ``("",)`` where no cards are asked for."""
@@ -92,7 +96,8 @@ class Board:
         for model in models:
             for room in rooms[model]:
                 allowed[room.index] = True
-        found = self._rows[key] = Row(ask, models, allowed)
+        self._serial += 1
+        found = self._rows[key] = Row(self._serial, ask, models, allowed)
         return found
 
     # -- asking
@@ -169,12 +174,13 @@ class Board:
     def _row_sync(self, row: Row) -> None:
         self._sync()
         log, cells, ask, book = self._pool.changes, self._cells, row.ask, self.book
-        if row.seen < 0:
+        if row.seen < self._cut or row.book is not book:
             changed = row.indexes
+            row.book = book
         else:
             allowed = row.allowed
-            changed = [index for index in set(log[row.seen :]) if allowed[index]]
-        row.seen = len(log)
+            changed = [index for index in set(log[row.seen - self._cut :]) if allowed[index]]
+        row.seen = self._seen
         if ask.linked:
             rooms = self._pool.rooms
             for index in changed:
@@ -191,14 +197,15 @@ class Board:
     def _sync(self) -> None:
         """Look again at the nodes that changed."""
         log = self._pool.changes
-        if self._seen == len(log):
+        logged = self._cut + len(log)
+        if self._seen == logged:
             return
         if self._seen < 0:
             changed = list(range(len(self._cells)))
-        elif self._seen + 1 == len(log):
-            changed = log[self._seen :]
+        elif self._seen + 1 == logged:
+            changed = log[-1:]
         else:
-            changed = list(set(log[self._seen :]))
+            changed = list(set(log[self._seen - self._cut :]))
         rooms, cells, book = self._pool.rooms, self._cells, self.book
         for index in changed:
             cell = cells[index]
@@ -207,17 +214,12 @@ class Board:
             self._model_free[self._model_of[index]] += free - self._free[index]
             self._free[index] = free
         self._columns.stale(changed)
-        self._seen = len(log)
+        self._seen = logged
         if book.tied:
             free_all = sum(self._model_free)
             for name, model in self._models.items():
                 self._prices[model] = scarcity_price(book.tied.get(name, 0), self._model_free[model], free_all)
-        if len(log) > LOG_MAX + 16 * len(cells):
-            self._trim(len(log) // 2)
-
-    def _trim(self, cut: int) -> None:
-        """Forget the older half of the log; rows that have not read it start anew."""
-        del self._pool.changes[:cut]
-        self._seen -= cut
-        for row in self._rows.values():
-            row.seen = max(-1, row.seen - cut)
+        if len(log) > LOG_MAX + 16 * len(cells):  # rows that have not read the older half start anew
+            half = len(log) // 2
+            del log[:half]
+            self._cut += half

@@ -111,19 +111,22 @@ def _whole_score(cell: Cell, whole: int, cpu: int, book: Book) -> int:
 def _share_best(cell: Cell, milli: int, cpu: int, book: Book) -> tuple[int, int]:
     """The best score of a share on one node, and the milli-cards left on the card that gives it."""
     best, chosen, seen = NEVER, 0, 0
-    table = book.worth
-    tie = (min(cell.idle, SHARE_IDLE_MAX) << SHARE_IDLE_SHIFT) + min(cell.partial, SHARE_PARTIAL_MAX)
     for free in cell.free:
         if free < milli or free == seen:
             continue
         seen = free
-        worth = cell.worth - table[free] + table[free - milli]
-        idle = cell.idle - 1 if free == CARD else cell.idle
-        value = cards_value(book, worth, idle, cpu) - cell.before_cards
-        score = (value << TIE_BITS) - (free << CARD_SHIFT) - tie
+        score = share_score(cell, milli, free, cpu, book)
         if score > best:
             best, chosen = score, free
     return best, chosen
+
+
+def share_score(cell: Cell, milli: int, free: int, cpu: int, book: Book) -> int:
+    """The score of a share on a card of the node that has `free` milli-cards left; ``cpu`` is what the node keeps."""
+    worth = cell.worth - book.worth[free] + book.worth[free - milli]
+    value = cards_value(book, worth, cell.idle - 1 if free == CARD else cell.idle, cpu) - cell.before_cards
+    tie = (min(cell.idle, SHARE_IDLE_MAX) << SHARE_IDLE_SHIFT) + min(cell.partial, SHARE_PARTIAL_MAX)
+    return (value << TIE_BITS) - (free << CARD_SHIFT) - tie
 
 
 def view_score(view: View, ask: Ask, book: Book) -> int:
