@@ -6,120 +6,119 @@ exact within small groups, greedy within large ones, and exact across groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from millpond.scheduling.sets import Condition, bits_of, minimal_sets, spare
-
-Price = tuple[int, int, int]
-"""(highest rank counted from below, lost work, milli-cards)."""
+from millpond.scheduling.crowds import Price, dearest, union
+from millpond.scheduling.sets import bits_of, minimal_sets, spare
+from millpond.scheduling.victims import Victims
 
 _GROUP = 12
 """Largest group of victims in which every set is tried."""
 
 _EXCHANGES = 16
 
+Step = tuple[Price, int, int]
+"""Price, victims, and the number of the room that they free."""
 
-@dataclass(frozen=True, slots=True)
+
 class Choice:
-    """``rooms`` are the options of each room that does not fit yet; ``need`` of them must; ``enough`` judges it all."""
+    """What `approach` chooses from: ``need`` of the rooms with options must come free; `Victims.enough` judges all."""
 
-    price: Callable[[int], Price]
-    enough: Condition
-    inversions: Callable[[int], int]
-    rooms: Sequence[Sequence[int]]
-    need: int
-    everybody: int
+    def __init__(self, victims: Victims, need: int) -> None:
+        self.victims = victims
+        self.need = need
+        self.price = victims.price
+        self.enough = victims.enough
+        self.order = dearest(victims.everybody, victims.price)
+        self.steps: list[Step] = sorted(
+            (victims.price(option), option, node.view.room.index) for node in victims.choices for option in node.options
+        )
+        """Every option of every room, the cheapest first."""
 
+    def cost(self, mask: int) -> tuple[int, int, int, int]:
+        """What decides between sets, but for ties."""
+        rank, lost, milli = self.price(mask)
+        return (rank, self.victims.inversions(mask), lost, milli)
 
-def card_options(groups: Sequence[int], *, single: bool, price: Callable[[int], Price], enough: Condition) -> list[int]:
-    """Options of a crowded node: clear the cheapest cards one after the other, then spare whom one can.
+    def step(self, mask: int, banned: int) -> int:
+        """The cheapest victims, besides those of `mask` and none of `banned`, that free one room more; 0 if none do.
 
-    ``groups`` are who sits on each card; ``single`` says that one card is enough, so that each is tried on its own.
-    """
-    options: set[int] = set()
-    everybody = _union(groups)
-    for start in groups if single else [0]:
-        mask = start
-        while not enough(mask):
-            left = [group & ~mask for group in groups if group & ~mask]
-            mask |= min(left, key=lambda group: (price(group), group)) if left else everybody
-        options.add(spare(mask, _dearest(mask, price), enough))
-    return sorted(options)
+        Only rooms where somebody of `mask` sits can cost less than their options say.
+        """
+        best: tuple[Price, int] | None = None
+        touched = set()
+        for node in self.victims.rooms_of(mask) if mask else ():
+            touched.add(node.view.room.index)
+            if any(not option & ~mask for option in node.options):
+                continue
+            for option in node.options:
+                if not option & banned:
+                    left = option & ~mask
+                    found = (self.price(left), left)
+                    if best is None or found < best:
+                        best = found
+        for price, option, room in self.steps:
+            if best is not None and best <= (price, option):
+                break
+            if room not in touched and not option & banned:
+                return option
+        return 0 if best is None else best[1]
+
+    def dear(self, mask: int) -> list[int]:
+        """The victims of `mask`, the dearest first."""
+        return dearest(mask, self.price)
 
 
 def approach(choice: Choice, banned: Sequence[int]) -> list[int]:
     """Good sets: one for each mask of `banned` victims, and what exchanges make better."""
-    order = _dearest(choice.everybody, choice.price)
     found: list[int] = []
     for without in banned:
         start = _rooms_cheapest(choice, without)
-        mask = _grow(choice, start, without, order) if start is not None else None
+        mask = _grow(choice, start, without) if start is not None else None
         if mask is not None:
             found.append(mask)
     if not found:
-        return [spare(choice.everybody, order, choice.enough)]
-    best = min(found, key=lambda mask: (_cost(choice, mask), mask))
+        return [spare(choice.victims.everybody, choice.order, choice.enough)]
+    best = min(found, key=lambda mask: (choice.cost(mask), mask))
     for _ in range(_EXCHANGES):
         tries = [
             other
             for bit in bits_of(best)
             for start in (0, best & ~bit)
-            if (other := _grow(choice, start, bit, order)) is not None
+            if (other := _grow(choice, start, bit)) is not None
         ]
-        if not tries or _cost(choice, better := min(tries, key=lambda mask: (_cost(choice, mask), mask))) >= _cost(
-            choice, best
-        ):
+        if not tries:
+            break
+        better = min(tries, key=lambda mask: (choice.cost(mask), mask))
+        if choice.cost(better) >= choice.cost(best):
             break
         best = better
         found.append(best)
     return found
 
 
-def _cost(choice: Choice, mask: int) -> tuple[int, int, int, int]:
-    rank, lost, milli = choice.price(mask)
-    return (rank, choice.inversions(mask), lost, milli)
-
-
-def _dearest(mask: int, price: Callable[[int], Price]) -> list[int]:
-    return sorted(bits_of(mask), key=lambda bit: (price(bit), bit), reverse=True)
-
-
-def _union(masks: Sequence[int]) -> int:
-    total = 0
-    for mask in masks:
-        total |= mask
-    return total
-
-
-def _ready(rooms: Sequence[Sequence[int]], mask: int) -> int:
-    return sum(1 for options in rooms if any(option & ~mask == 0 for option in options))
-
-
-def _grow(choice: Choice, mask: int, banned: int, order: Sequence[int]) -> int | None:
+def _grow(choice: Choice, mask: int, banned: int) -> int | None:
     """Add the cheapest room, or where rooms are enough the cheapest victim, until all is well."""
     while not choice.enough(mask):
-        steps: list[int] = []
-        if _ready(choice.rooms, mask) < choice.need:
-            steps = [
-                option & ~mask
-                for options in choice.rooms
-                if not any(option & ~mask == 0 for option in options)
-                for option in options
-                if not option & banned
-            ]
-        steps = steps or [bit for bit in order if not bit & (mask | banned)]
-        if not steps:
+        step = 0
+        if choice.victims.ready_count(mask, choice.need) < choice.need:
+            step = choice.step(mask, banned)
+        if not step:
+            excluded = mask | banned
+            step = next((bit for bit in reversed(choice.order) if not bit & excluded), 0)
+        if not step:
             return None
-        mask |= min(steps, key=lambda step: (choice.price(step), step))
-    return spare(mask, order, choice.enough)
+        mask |= step
+    return spare(mask, choice.dear(mask), choice.enough)
 
 
 def _rooms_cheapest(choice: Choice, banned: int) -> int | None:
     """The cheapest victims that free `need` rooms without anybody of `banned`; None when that cannot be."""
-    rooms = [allowed for options in choice.rooms if (allowed := [mask for mask in options if not mask & banned])]
     if choice.need == 1:  # one room is enough: no sums
-        return min((mask for options in rooms for mask in options), key=_keyed(choice), default=None)
+        return next((option for _, option, _ in choice.steps if not option & banned), None)
+    rooms = [
+        allowed for node in choice.victims.choices if (allowed := [mask for mask in node.options if not mask & banned])
+    ]
     best: dict[int, tuple[Price, int]] = {0: ((0, 0, 0), 0)}
     for group in _groups(rooms):
         steps = _group_steps(choice, group)
@@ -136,8 +135,8 @@ def _rooms_cheapest(choice: Choice, banned: int) -> int | None:
     return found[1] if found is not None else None
 
 
-def _keyed(choice: Choice) -> Callable[[int], tuple[Price, int]]:
-    return lambda mask: (choice.price(mask), mask)
+def _ready(rooms: Sequence[Sequence[int]], mask: int) -> int:
+    return sum(1 for options in rooms if any(option & ~mask == 0 for option in options))
 
 
 def _groups(rooms: Sequence[Sequence[int]]) -> list[list[Sequence[int]]]:
@@ -145,7 +144,7 @@ def _groups(rooms: Sequence[Sequence[int]]) -> list[list[Sequence[int]]]:
     members: dict[int, list[int]] = {}
     group_of: dict[int, int] = {}
     for index, options in enumerate(rooms):
-        bits = bits_of(_union(options))
+        bits = bits_of(union(options))
         joined = {group_of[bit] for bit in bits if bit in group_of}
         largest = max(joined, key=lambda group: (len(members[group]), group), default=index)
         mine = members.setdefault(largest, [])
@@ -154,7 +153,7 @@ def _groups(rooms: Sequence[Sequence[int]]) -> list[list[Sequence[int]]]:
             moved = members.pop(other)
             mine.extend(moved)
             for room in moved:
-                for bit in bits_of(_union(rooms[room])):
+                for bit in bits_of(union(rooms[room])):
                     group_of[bit] = largest
         for bit in bits:
             group_of[bit] = largest
@@ -165,7 +164,7 @@ def _groups(rooms: Sequence[Sequence[int]]) -> list[list[Sequence[int]]]:
 
 def _group_steps(choice: Choice, group: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     """(rooms freed, cheapest victims for that) within a group."""
-    bits = bits_of(_union([_union(options) for options in group]))
+    bits = bits_of(union([union(options) for options in group]))
     steps: list[tuple[int, int]] = []
     for gain in range(1, min(choice.need, len(group)) + 1):
 
@@ -179,7 +178,7 @@ def _group_steps(choice: Choice, group: Sequence[Sequence[int]]) -> list[tuple[i
         while not enough(mask):
             left = [option & ~mask for options in group for option in options if option & ~mask]
             mask |= min(left, key=lambda step: _per_room(choice, group, mask, step))
-        steps.append((gain, spare(mask, _dearest(mask, choice.price), enough)))
+        steps.append((gain, spare(mask, choice.dear(mask), enough)))
     return steps
 
 

@@ -6,24 +6,20 @@ own leaf's victims taken out; so a set counts only if it holds when its members 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from millpond.scheduling.approach import Choice, Price, approach, card_options
+from millpond.scheduling.approach import Choice, approach
 from millpond.scheduling.decisions import Rank
-from millpond.scheduling.fit import Ask, ask_on, free_milli, place, view_fits
+from millpond.scheduling.fit import Ask, ask_on, place
 from millpond.scheduling.masks import offers_soon
-from millpond.scheduling.pool import View, view_with
-from millpond.scheduling.quota import Dims, Queue
+from millpond.scheduling.quota import Dims
 from millpond.scheduling.rank import Walk
 from millpond.scheduling.sets import EXACT, bits_of, minimal_sets
 from millpond.scheduling.snapshot import Job, RunState, Seat
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task, behind, reclaimable
 from millpond.scheduling.usage import CapLack
-
-_LISTED = 12
-"""Up to so many candidates on a node all sets that make room there are listed."""
+from millpond.scheduling.victims import Victims
 
 _NOBODY: frozenset[str] = frozenset()
 
@@ -55,24 +51,6 @@ def eviction_find(state: State, job: Job, ask: Ask, *, limits: bool = True) -> E
     return best
 
 
-@dataclass(slots=True)
-class _Node:
-    """One open room: what it offers once those who leave have left, and the candidates that sit there."""
-
-    view: View
-    seated: list[tuple[int, Seat, Job]]
-    known: dict[int, bool] = field(default_factory=dict)
-
-    def fits(self, mask: int, ask: Ask) -> bool:
-        """Whether the candidates of `mask` make room here."""
-        mine = mask & sum(1 << number for number, _, _ in self.seated)
-        found = self.known.get(mine)
-        if found is None:
-            freed = ((seat, job) for number, seat, job in self.seated if mine >> number & 1)
-            found = self.known[mine] = view_fits(view_with(self.view, freed), ask)
-        return found
-
-
 class Attempt:
     """One claim on one model."""
 
@@ -85,18 +63,9 @@ class Attempt:
         self._ever = False
         self._walks: dict[frozenset[str], Walk] = {}
         self.base = self._walk(_NOBODY)
-        self.tasks: list[Task] = []
-        self.ranks: list[Rank] = []
-        self.nodes: list[_Node] = []
-        self._enough: dict[int, bool] = {}
-        self._prices: dict[int, Price] = {}
-        self._ready = 0
-        """Rooms that fit without any victim; ``_choices`` are the options of the others."""
-        self._choices: list[list[int]] = []
-        self._crowded: list[_Node] = []
-        """Rooms with too many sets to list, which are asked each time."""
 
     def find(self) -> Eviction | None:
+        """The cheapest way to make room; None if there is none."""
         candidates = self.candidates()
         if not candidates and not self.state.leaving:
             return None
@@ -104,10 +73,10 @@ class Attempt:
         tiers = sorted({rank for rank, _ in candidates}, reverse=True)
         for tier in (None, *tiers):
             chosen = [(rank, task) for rank, task in candidates if tier is not None and rank >= tier]
-            self._load(chosen, views)
-            if not self.enough((1 << len(self.tasks)) - 1):
+            victims = Victims(self.state, self.leaf, self.ask, self.model, self.lacks, chosen, views)
+            if not victims.enough(victims.everybody):
                 continue
-            found = self._choose()
+            found = self._choose(victims)
             if found is not None:
                 return found
         return None
@@ -164,167 +133,37 @@ class Attempt:
         running = task.kind is Kind.RUNNING and task.job.state is RunState.RUNNING
         return not running or self.state.now - task.admitted >= self.state.settings.min_runtime
 
-    # -- what is enough
-
-    def _load(self, chosen: list[tuple[Rank, Task]], views: list[View]) -> None:
-        """Number the candidates of a tier that can matter: those on rooms that they can free, or under a full cap."""
-        seated: dict[str, list[tuple[Task, Seat]]] = {}
-        for _, task in chosen:
-            for seat in task.seats:
-                seated.setdefault(seat.node, []).append((task, seat))
-        useful: set[str] = set()
-        rooms: list[tuple[View, list[tuple[Task, Seat]]]] = []
-        for view in views:
-            here = seated.get(view.room.name, [])
-            if not view_fits(view, self.ask):
-                if not here or not view_fits(view_with(view, ((seat, task.job) for task, seat in here)), self.ask):
-                    continue
-                useful.update(task.id for task, _ in here)
-            rooms.append((view, here))
-        for lack in self.lacks:
-            useful.update(task.id for _, task in chosen if lack.queue in task.leaf.path and lack.dim in task.dims)
-        kept = sorted((task.id, rank, task) for rank, task in chosen if task.id in useful)
-        self.tasks = [task for _, _, task in kept]
-        self.ranks = [rank for _, rank, _ in kept]
-        index = {task.id: number for number, task in enumerate(self.tasks)}
-        self._enough, self._prices = {}, {}
-        self.nodes = [
-            _Node(view, [(index[task.id], seat, task.job) for task, seat in here if task.id in index])
-            for view, here in rooms
-        ]
-        self._ready, self._choices, self._crowded = 0, [], []
-        for node in self.nodes:
-            if view_fits(node.view, self.ask):
-                self._ready += 1
-            elif len(self.tasks) <= EXACT and len(node.seated) > _LISTED:
-                self._crowded.append(node)
-            else:
-                self._choices.append(self._options(node))
-
-    def _options(self, node: _Node) -> list[int]:
-        """The smallest sets of candidates that make room on one node."""
-
-        def enough(mask: int) -> bool:
-            return node.fits(mask, self.ask)
-
-        bits = [1 << number for number, _, _ in node.seated]
-        if len(bits) == 1:
-            return bits
-        if len(bits) <= _LISTED:
-            return minimal_sets(bits, enough)
-        groups: dict[int, int] = {}
-        for number, seat, _ in node.seated:
-            for card in seat.cards or (-1,):
-                groups[card] = groups.get(card, 0) | 1 << number
-        return card_options(
-            [*groups.values()], single=max(self.ask.whole, self.ask.slices) <= 1, price=self._price, enough=enough
-        )
-
-    def enough(self, mask: int) -> bool:
-        """Whether the victims of `mask` make room for the whole claim, under every cap."""
-        known = self._enough.get(mask)
-        if known is None:
-            known = self._enough[mask] = self._caps_enough(mask) and self._rooms_enough(mask) and self._lent(mask)
-        return known
-
-    def _caps_enough(self, mask: int) -> bool:
-        for lack in self.lacks:
-            freed = sum(self._freed(task, lack) for number, task in enumerate(self.tasks) if mask >> number & 1)
-            if freed < lack.deficit:
-                return False
-        return True
-
-    def _freed(self, task: Task, lack: CapLack) -> int:
-        """Usage that ends with a task.
-
-        The victims of a hold count again when it ends, but for those who are sure to leave: the new hold takes them
-        over where a cap asks for it.
-        """
-        names = (name for name in task.victims if name in self.state.tasks)
-        back = [other for name in names if (other := self.state.tasks[name]).kind is not Kind.DRAINING]
-        return sum(
-            other.milli if other is task else -other.milli
-            for other in (task, *back)
-            if lack.queue in other.leaf.path and lack.dim in other.dims
-        )
-
-    def _rooms_enough(self, mask: int) -> bool:
-        ready = self._ready + sum(1 for options in self._choices if any(option & ~mask == 0 for option in options))
-        ready += sum(1 for node in self._crowded if node.fits(mask, self.ask))
-        if ready < self.ask.nodes:
-            return False
-        if not self.ask.require or self.ask.linked:
-            return True
-        return place(self._freed_views(mask), self.ask) is not None
-
-    def _lent(self, mask: int) -> bool:
-        if not self.state.usage.keeping:
-            return True
-        victims = [task for number, task in enumerate(self.tasks) if mask >> number & 1]
-        returned: dict[Queue, int] = {}
-        for task in victims:
-            for queue in task.leaf.path:
-                returned[queue] = returned.get(queue, 0) + task.milli
-
-        def free() -> int:
-            return free_milli(self._freed_views(mask))
-
-        return self.state.lend_lack(self.leaf, self.ask.total, self.model, free, returned) == 0
-
-    def _freed_views(self, mask: int) -> Iterable[View]:
-        for node in self.nodes:
-            freed = [(seat, job) for number, seat, job in node.seated if mask >> number & 1]
-            yield view_with(node.view, freed) if freed else node.view
-
     # -- the choice
 
-    def _choose(self) -> Eviction | None:
-        if len(self.tasks) <= EXACT:
-            masks = minimal_sets([1 << number for number in range(len(self.tasks))], self.enough)
+    def _choose(self, victims: Victims) -> Eviction | None:
+        if len(victims.tasks) <= EXACT:
+            masks = minimal_sets(bits_of(victims.everybody), victims.enough)
         else:
-            own = sum(1 << number for number, task in enumerate(self.tasks) if task.leaf is self.leaf)
-            everybody = (1 << len(self.tasks)) - 1
-            need = self.ask.nodes - self._ready
-            choice = Choice(self._price, self.enough, self.inversions, self._choices, need, everybody)
+            own = sum(1 << number for number, task in enumerate(victims.tasks) if task.leaf is self.leaf)
             # the claim's rank depends on who of its own leaf goes, so each side is also tried alone
-            masks = approach(choice, sorted({0, own, everybody & ~own}) if own else [0])
-        costs = sorted((cost, mask) for mask in masks if (cost := self._cost(mask)) is not None)
+            banned = sorted({0, own, victims.everybody & ~own}) if own else [0]
+            masks = approach(Choice(victims, self.ask.nodes - len(victims.ready)), banned)
+        costs = sorted((cost, mask) for mask in masks if (cost := self._cost(victims, mask)) is not None)
         if not costs:
             return None
         least = costs[0][0]
-        return min((self._eviction(mask, cost) for cost, mask in costs if cost == least), key=lambda found: found.key)
+        found = (self._eviction(victims, mask, cost) for cost, mask in costs if cost == least)
+        return min(found, key=lambda one: one.key)
 
-    def _price(self, mask: int) -> Price:
-        known = self._prices.get(mask)
-        if known is None:
-            rank = lost = milli = 0
-            for bit in bits_of(mask):
-                number = bit.bit_length() - 1
-                task = self.tasks[number]
-                rank = max(rank, Rank.OPPORTUNISTIC - self.ranks[number])
-                lost, milli = lost + self.state.lost(task), milli + task.milli
-            known = self._prices[mask] = (rank, lost, milli)
-        return known
-
-    def _own(self, mask: int) -> frozenset[str]:
-        return frozenset(
-            task.id for number, task in enumerate(self.tasks) if mask >> number & 1 and task.leaf is self.leaf
-        )
-
-    def _cost(self, mask: int) -> tuple[int, int, int, int, int] | None:
+    def _cost(self, victims: Victims, mask: int) -> tuple[int, int, int, int, int] | None:
         """(highest victim rank, inversions, lost work, milli-cards, victims); None when a rank does not allow it.
 
         The rank is counted from below: 0 is the lowest, so that a smaller tuple is the better one.
         """
-        walk = self._walk(self._own(mask))
+        walk = self._walk(victims.own(mask))
         claim = _claim(walk)
         highest = Rank.OPPORTUNISTIC
-        lost = milli = count = 0
-        for number, task in enumerate(self.tasks):
-            if not mask >> number & 1:
-                continue
+        _, lost, milli = victims.price(mask)
+        for bit in bits_of(mask):
+            number = bit.bit_length() - 1
+            task = victims.tasks[number]
             if task.leaf is self.leaf:
-                rank = self.ranks[number]
+                rank = victims.ranks[number]
                 allowed = rank >= claim and self._old(task, claim)
             else:
                 mine = walk if task.leaf.tenant is self.leaf.tenant else self.state.walk(task.leaf.tenant)
@@ -333,30 +172,16 @@ class Attempt:
             if not allowed:
                 return None
             highest = min(highest, rank)
-            lost, milli, count = lost + self.state.lost(task), milli + task.milli, count + 1
-        return (Rank.OPPORTUNISTIC - highest, self.inversions(mask), lost, milli, count)
+        return (Rank.OPPORTUNISTIC - highest, victims.inversions(mask), lost, milli, mask.bit_count())
 
-    def inversions(self, mask: int) -> int:
-        """How many victims could be spared by evicting instead only lower-priority candidates of their leaf."""
-        return sum(1 for bit in bits_of(mask) if (lower := self.lower(bit)) and self.enough(mask & ~bit | lower))
-
-    def lower(self, bit: int) -> int:
-        """The candidates of the same leaf with a lower priority, as a mask."""
-        victim = self.tasks[bit.bit_length() - 1]
-        return sum(
-            1 << number
-            for number, task in enumerate(self.tasks)
-            if task.leaf is victim.leaf and task.job.priority < victim.job.priority
-        )
-
-    def _eviction(self, mask: int, cost: tuple[int, int, int, int, int]) -> Eviction:
-        seats = place(self._freed_views(mask), self.ask)
+    def _eviction(self, victims: Victims, mask: int, cost: tuple[int, int, int, int, int]) -> Eviction:
+        seats = place(victims.fitting(mask), self.ask)
         if seats is None:  # `enough` has said that it fits
             raise AssertionError(f"{self.job.id} does not fit after its evictions")
-        victims = tuple(task for number, task in enumerate(self.tasks) if mask >> number & 1)
+        leaving = tuple(victims.tasks[bit.bit_length() - 1] for bit in bits_of(mask))
         rooms = self.state.pool.by_name
-        key = (tuple(sorted(rooms[seat.node].index for seat in seats)), tuple(sorted(task.id for task in victims)))
-        return Eviction(_claim(self._walk(self._own(mask))), victims, seats, cost, key)
+        key = (tuple(sorted(rooms[seat.node].index for seat in seats)), tuple(sorted(task.id for task in leaving)))
+        return Eviction(_claim(self._walk(victims.own(mask))), leaving, seats, cost, key)
 
 
 def _claim(walk: Walk) -> Rank:
