@@ -24,7 +24,10 @@ Dims = tuple[int, ...]
 
 @dataclass(eq=False, slots=True)
 class Queue:
-    """One queue of the tree.  ``path`` is the queue itself, then its parents up to and including the root."""
+    """One queue of the tree.  ``path`` is the queue itself, then its parents up to and including the root.
+
+    ``tenant`` is the queue just below the root on this path; the root's own is itself.
+    """
 
     name: str
     config: QueueConfig
@@ -32,6 +35,7 @@ class Queue:
     index: int = 0
     children: list[Queue] = field(default_factory=list)
     path: tuple[Queue, ...] = ()
+    tenant: Queue = field(init=False)
     guarantee: Vector = field(default_factory=list)
     deserved: Vector = field(default_factory=list)
     cap: Vector = field(default_factory=list)
@@ -39,11 +43,6 @@ class Queue:
     @property
     def klass(self) -> QueueClass | None:
         return self.config.klass
-
-    @property
-    def tenant(self) -> Queue:
-        """The queue just below the root on this path (the root's own is itself)."""
-        return self.path[-2] if len(self.path) > 1 else self
 
     @property
     def fifo(self) -> bool:
@@ -121,6 +120,7 @@ def _nodes_make(configs: list[QueueConfig]) -> dict[str, Queue]:
         parent = by_name[queue_parent(name)] if name else None
         queue = Queue(name, given[name], parent, index)
         queue.path = (queue, *(parent.path if parent else ()))
+        queue.tenant = queue.path[-2] if parent else queue
         by_name[name] = queue
         if parent is None:
             continue

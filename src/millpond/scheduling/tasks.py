@@ -40,13 +40,11 @@ class Task:
     overdue: bool = False
     stands: bool = False
     key: OrderKey = field(default=(False, 0, 0, ""))
+    id: str = field(init=False)
 
     def __post_init__(self) -> None:
+        self.id = self.job.id
         self.key = (self.job.preemptible, -self.job.priority, self.admitted, self.job.id)
-
-    @property
-    def id(self) -> str:
-        return self.job.id
 
     @property
     def ranked(self) -> bool:

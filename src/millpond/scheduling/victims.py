@@ -6,9 +6,9 @@ its members, not by all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 
+from millpond.domain.amounts import CARD
 from millpond.scheduling.crowds import Price, card_options
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, free_milli, place, view_fits
@@ -20,44 +20,126 @@ from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task
 from millpond.scheduling.usage import CapLack
 
-_LISTED = 12
+LISTED = 12
 """Up to so many candidates on a node all sets that make room there are listed."""
 
 _FEW = 64
 """Of so many victims the rooms are looked up one by one."""
 
 
-@dataclass(slots=True)
 class Node:
     """One open room: what it offers once those who leave have left, and the candidates that sit there.
 
     ``options`` are the smallest sets that make room there, where they are listed.
     """
 
-    view: View
-    seated: list[tuple[int, Seat, Job]]
-    options: list[int] = field(default_factory=list)
-    mine: int = 0
-    known: dict[int, bool] = field(default_factory=dict)
+    __slots__ = ("_ask", "_cards", "_idle", "_known", "_largest", "_numbers", "mine", "options", "seated", "view")
 
-    def __post_init__(self) -> None:
-        for number, _, _ in self.seated:
+    def __init__(self, view: View, seated: list[tuple[int, Seat, Job]], ask: Ask) -> None:
+        self.view = view
+        self.seated = seated
+        self.options: list[int] = []
+        self.mine = 0
+        for number, _, _ in seated:
             self.mine |= 1 << number
+        self._ask = ask
+        self._numbers = sorted({number for number, _, _ in seated})
+        self._known: dict[int, bool] = {}
+        self._cards: list[tuple[int, list[tuple[int, int]]]] = []
+        self._idle = self._largest = 0
+        self._cards_make()
 
-    def fits(self, mask: int, ask: Ask) -> bool:
-        """Whether the candidates of `mask` make room here."""
-        mine = mask & self.mine
-        found = self.known.get(mine)
-        if found is None:
-            freed = [(seat, job) for number, seat, job in self.seated if mine >> number & 1]
-            found = self.known[mine] = view_fits(view_with(self.view, freed), ask)
+    def _cards_make(self) -> None:
+        """Of each card where candidates sit what is free, and the local bit and milli-cards of each of them."""
+        takers: dict[int, list[tuple[int, int]]] = {}
+        for number, seat, _ in self.seated:
+            for card in seat.cards:
+                takers.setdefault(card, []).append((1 << self._numbers.index(number), seat.milli))
+        for card, free in enumerate(self.view.free):
+            if card in takers:
+                self._cards.append((free, takers[card]))
+            else:
+                self._idle += free == CARD
+                self._largest = max(self._largest, free)
+
+    @property
+    def count(self) -> int:
+        """How many candidates sit here."""
+        return len(self._numbers)
+
+    def mask(self, local: int) -> int:
+        """The mask of candidates that are numbered within this room."""
+        mask = 0
+        for index, number in enumerate(self._numbers):
+            if local >> index & 1:
+                mask |= 1 << number
+        return mask
+
+    def local(self, mask: int) -> int:
+        """The candidates of `mask` that sit here, numbered within this room."""
+        found = 0
+        if mask & self.mine:
+            for index, number in enumerate(self._numbers):
+                if mask >> number & 1:
+                    found |= 1 << index
         return found
+
+    def fits(self, local: int) -> bool:
+        """Whether those candidates make room here."""
+        found = self._known.get(local)
+        if found is None:
+            ask = self._ask
+            if ask.slice or ask.linked or self.view.slices is not None:
+                found = view_fits(self.freed(self.mask(local)), ask)
+            else:
+                found = self._rest_fits(local) and self._cards_fit(local)
+            self._known[local] = found
+        return found
+
+    def _rest_fits(self, local: int) -> bool:
+        ask = self._ask
+        if not (ask.cpu or ask.memory):
+            return True
+        cpu, memory = self.view.cpu, self.view.memory
+        for number, _, job in self.seated:
+            if local >> self._numbers.index(number) & 1:
+                cpu, memory = cpu + job.cpu, memory + job.memory
+        return (not ask.cpu or cpu >= ask.cpu) and (not ask.memory or memory >= ask.memory)
+
+    def _cards_fit(self, local: int) -> bool:
+        ask, idle, largest = self._ask, self._idle, self._largest
+        for free, takers in self._cards:
+            for bit, milli in takers:
+                if local & bit:
+                    free += milli
+            if free == CARD:
+                idle += 1
+            largest = max(largest, free)
+        if ask.milli < CARD:
+            return ask.milli == 0 or largest >= ask.milli
+        return idle >= ask.whole
 
     def freed(self, mask: int) -> View:
         """What it offers without the victims of `mask`."""
         if not mask & self.mine:
             return self.view
         return view_with(self.view, [(seat, job) for number, seat, job in self.seated if mask >> number & 1])
+
+    def options_list(self, price: Callable[[int], Price], *, single: bool) -> list[int]:
+        """The smallest sets of candidates that make room here, or good ones if there are too many to list."""
+        bits = [1 << index for index in range(len(self._numbers))]
+        if len(bits) == 1:
+            return [self.mine]
+        if len(bits) <= LISTED:
+            return sorted(self.mask(local) for local in minimal_sets(bits, self.fits))
+        groups: dict[int, int] = {}
+        for number, seat, _ in self.seated:
+            for card in seat.cards or (-1,):
+                groups[card] = groups.get(card, 0) | 1 << number
+        return card_options([*groups.values()], single=single, price=price, enough=self._fits_mask)
+
+    def _fits_mask(self, mask: int) -> bool:
+        return self.fits(self.local(mask))
 
 
 class Victims:
@@ -88,7 +170,7 @@ class Victims:
         self._prices: dict[int, Price] = {}
         index = {task.id: number for number, task in enumerate(self.tasks)}
         self.nodes = [
-            Node(view, [(index[task.id], seat, task.job) for task, seat in here if task.id in index])
+            Node(view, [(index[task.id], seat, task.job) for task, seat in here if task.id in index], ask)
             for view, here in rooms
         ]
         self.ready: list[Node] = []
@@ -122,32 +204,15 @@ class Victims:
         return rooms, useful
 
     def _sort(self) -> None:
+        single = max(self._ask.whole, self._ask.slices) <= 1
         for node in self.nodes:
             if view_fits(node.view, self._ask):
                 self.ready.append(node)
-            elif len(self.tasks) <= EXACT and len(node.seated) > _LISTED:
+            elif len(self.tasks) <= EXACT and node.count > LISTED:
                 self.crowded.append(node)
             else:
-                node.options = self._options(node)
+                node.options = node.options_list(self.price, single=single)
                 self.choices.append(node)
-
-    def _options(self, node: Node) -> list[int]:
-        """The smallest sets of candidates that make room on one node."""
-
-        def enough(mask: int) -> bool:
-            return node.fits(mask, self._ask)
-
-        bits = bits_of(node.mine)
-        if len(bits) == 1:
-            return bits
-        if len(bits) <= _LISTED:
-            return minimal_sets(bits, enough)
-        groups: dict[int, int] = {}
-        for number, seat, _ in node.seated:
-            for card in seat.cards or (-1,):
-                groups[card] = groups.get(card, 0) | 1 << number
-        single = max(self._ask.whole, self._ask.slices) <= 1
-        return card_options([*groups.values()], single=single, price=self.price, enough=enough)
 
     def rooms_of(self, mask: int) -> list[Node]:
         """The rooms where a victim of `mask` sits, each once; of many victims all rooms."""
@@ -207,7 +272,7 @@ class Victims:
         need = self._ask.nodes - len(self.ready)
         if need > 0:
             need -= self.ready_count(mask, need)
-        if need > 0 and sum(1 for node in self.crowded if node.fits(mask, self._ask)) < need:
+        if need > 0 and sum(1 for node in self.crowded if node.fits(node.local(mask))) < need:
             return False
         if not self._ask.require or self._ask.linked:
             return True
