@@ -19,6 +19,7 @@ from millpond.scheduling.check_evictions import evictions
 from millpond.scheduling.check_reserve import reservations
 from millpond.scheduling.check_room import conservation
 from millpond.scheduling.check_slices import geometry, slices
+from millpond.scheduling.check_topology import topology
 from millpond.scheduling.check_world import World, load_of, places_of
 from millpond.scheduling.decisions import Plan, Violation
 from millpond.scheduling.snapshot import Job, NodeState, RunState, Seat, Snapshot
@@ -28,7 +29,7 @@ SAFETY_RULES = frozenset(
         "unknown-name", "wrong-state", "listed-twice", "gang-broken", "seat-wrong", "unusable-place", "card-mismatch",
         "card-overcommit", "cpu-overcommit", "memory-overcommit", "hold-broken", "cap-exceeded", "needs-guarantee",
         "eviction-forbidden", "eviction-without-hold", "slice-wrong", "slot-overlap",
-        "reshape-wrong",
+        "reshape-wrong", "topology-broken",
     }
 )  # fmt: skip
 """Rules whose violation must keep a plan from being applied."""
@@ -249,6 +250,6 @@ def _reason_holds(reason: Reason) -> bool:
 
 
 RULES = (
-    _lists, _seats, _cards, slices, geometry, _processors, _caps, _guarantees, evictions, _reasons, reservations,
-    conservation,
+    _lists, _seats, _cards, slices, geometry, topology, _processors, _caps, _guarantees, evictions, _reasons,
+    reservations, conservation,
 )  # fmt: skip

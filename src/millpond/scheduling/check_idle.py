@@ -6,8 +6,10 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 
 from millpond.domain.amounts import CARD
+from millpond.domain.links import LINK_LEVELS
 from millpond.scheduling.check_book import Use
 from millpond.scheduling.check_slices import Cards
+from millpond.scheduling.check_topology import islands, label_of
 from millpond.scheduling.check_world import World, load_of, places_of
 from millpond.scheduling.snapshot import Job, NodeState
 
@@ -45,14 +47,17 @@ class Idle:
 
     def models(self, job: Job) -> tuple[str, ...]:
         """Models with enough nodes that each take one piece of the job now ("" for a job without cards)."""
-        key = (job.gpu, job.nodes, job.cpu, job.memory)
+        key = (job.gpu, job.nodes, job.cpu, job.memory, job.require)
         if key not in self._known:
+            across = job.require if job.require not in {*LINK_LEVELS, "node"} else ""
             count = Counter(
-                state.spec.cards.model if state.spec.cards and not job.gpu.none else ""
+                (state.spec.cards.model if state.spec.cards and not job.gpu.none else "", label_of(state, across))
                 for state in self._nodes
-                if self._takes(job, state)
+                if self._takes(job, state) and (not across or label_of(state, across))
             )
-            self._known[key] = tuple(sorted(model for model, nodes in count.items() if nodes >= job.nodes))
+            apart = job.require == "node" and job.nodes > 1
+            models = {model for (model, _), nodes in count.items() if nodes >= job.nodes and not apart}
+            self._known[key] = tuple(sorted(models))
         return self._known[key]
 
     def _takes(self, job: Job, state: NodeState) -> bool:
@@ -66,13 +71,17 @@ class Idle:
         kind = spec.cards
         if kind is None or not request.card_matches(kind.vendor, kind.model, kind.memory) or spec.taints:
             return False
-        left = [
-            0 if self._cards.divided(spec.name, card) else CARD - self._load[spec.name, card]
+        left = {
+            card: 0 if self._cards.divided(spec.name, card) else CARD - self._load[spec.name, card]
             for card in range(kind.count)
             if card not in state.bad_cards
-        ]
+        }
         if request.slice:
             return self._cards.count(state, job) >= request.slices
         if request.fraction:
-            return any(free >= request.milli for free in left)
-        return sum(free == CARD for free in left) * CARD >= request.milli_min
+            return any(free >= request.milli for free in left.values())
+        idle = {card for card, free in left.items() if free == CARD}
+        most = len(idle)
+        if job.require in LINK_LEVELS and request.milli_min:
+            most = max(1 if idle else 0, *(len(idle & island) for island in islands(kind, job.require)))
+        return most * CARD >= request.milli_min

@@ -31,7 +31,7 @@ def conservation(world: World) -> Iterator[Violation]:
         job = world.jobs[wait.job]
         fifo = book.leaf(job).dequeue is Dequeue.FIFO
         codes = {reason.code for reason in wait.reasons}
-        if job.blocked_by or job.id in world.holds or job.require or codes & EXCUSES:
+        if job.blocked_by or job.id in world.holds or codes & EXCUSES:
             continue
         if fifo and _head_waits(world, wait):
             continue

@@ -1,22 +1,21 @@
 """Where a job fits (scheduling §6): pure functions of what the rooms offer.
 
 Fractions and slices go to the fullest card that takes them, everything else to the tightest node, then to the first in
-natural order.  Inside a node whole cards stay in the smallest link island that holds them.
+natural order.  Inside a node whole cards stay in the smallest link island that holds them (`links`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from millpond.domain.amounts import CARD
+from millpond.domain.links import LINK_LEVELS
 from millpond.domain.slices import slice_milli
-from millpond.scheduling.pool import Pool, Room, View
+from millpond.scheduling.links import cards_pick, linked_fits
+from millpond.scheduling.pool import Pool, View
 from millpond.scheduling.slices import slice_capacity, slice_free, slice_score, slice_seats
 from millpond.scheduling.snapshot import Job, Seat
-
-LINK_LEVELS = frozenset({"nvlink", "link", "island"})
-"""Topology levels inside a node: all cards in one link island."""
 
 NODE_LEVEL = "node"
 
@@ -74,7 +73,7 @@ def cards_enough(view: View, ask: Ask) -> bool:
         return ask.milli == 0 or view.largest >= ask.milli
     if view.idle < ask.whole:
         return False
-    return not ask.linked or _island(view, ask.whole) is not None
+    return not ask.linked or linked_fits(view, ask.whole, ask.require)
 
 
 def view_fits(view: View, ask: Ask) -> bool:
@@ -119,30 +118,65 @@ def seat_make(view: View, ask: Ask) -> Seat:
     if ask.milli < CARD:
         card = min((free, index) for index, free in enumerate(view.free) if free >= ask.milli)[1]
         return Seat(view.room.name, (card,), ask.milli)
-    return Seat(view.room.name, _cards(view, ask.whole), CARD)
+    level = next((level for level in (ask.require, ask.prefer) if level in LINK_LEVELS), "")
+    return Seat(view.room.name, cards_pick(view, ask.whole, level), CARD)
 
 
 def _topology(fitting: list[View], ask: Ask) -> list[View] | None:
-    if ask.require and ask.require not in LINK_LEVELS:
-        return _together(fitting, ask, ask.require)
-    if ask.prefer and ask.prefer not in LINK_LEVELS:
-        together = _together(fitting, ask, ask.prefer)
-        if together is not None:
-            return together
-    return _tightest(fitting, ask)
+    """The nodes of the job: as `require` says, and among those as `prefer` says as far as it can be had."""
+    if not ask.require or ask.require in LINK_LEVELS:
+        return _preferred(fitting, ask)
+    if ask.require == NODE_LEVEL:
+        return _preferred(fitting, ask) if ask.nodes == 1 else None
+    groups = [group for group in _groups(fitting, ask.require) if len(group) >= ask.nodes]
+    if not groups:
+        return None
+    return _preferred(next((group for group in groups if _pleases(group, ask)), groups[0]), ask)
 
 
-def _together(fitting: list[View], ask: Ask, level: str) -> list[View] | None:
-    """All nodes under one value of a label; the value with the fewest fitting nodes, then in natural order."""
-    if level == NODE_LEVEL:
-        return _tightest(fitting, ask) if ask.nodes == 1 else None
+def _groups(views: list[View], level: str) -> list[list[View]]:
+    """The nodes under each value of a label: the value with the fewest nodes first, then in order of the values."""
     groups: dict[str, list[View]] = {}
-    for view in fitting:
+    for view in views:
         value = view.room.labels.get(level)
         if value is not None:
             groups.setdefault(value, []).append(view)
-    enough = [(len(group), value) for value, group in groups.items() if len(group) >= ask.nodes]
-    return _tightest(groups[min(enough)[1]], ask) if enough else None
+    return [groups[value] for value in sorted(groups, key=lambda value: (len(groups[value]), value))]
+
+
+def _pleases(views: list[View], ask: Ask) -> bool:
+    """Whether the preference can be had in full on these nodes."""
+    if not ask.prefer or ask.prefer == NODE_LEVEL:
+        return True
+    if ask.prefer in LINK_LEVELS:
+        return len(_linked(views, ask)) >= ask.nodes
+    return any(len(group) >= ask.nodes for group in _groups(views, ask.prefer))
+
+
+def _preferred(views: list[View], ask: Ask) -> list[View]:
+    """Nodes by the preference: linked cards first, or from as few groups of a label as possible."""
+    if ask.prefer in LINK_LEVELS:
+        linked = _linked(views, ask)
+        return _tightest(linked if len(linked) >= ask.nodes else views, ask)
+    if not ask.prefer or ask.prefer == NODE_LEVEL or ask.nodes == 1:
+        return _tightest(views, ask)
+    groups = _groups(views, ask.prefer)
+    chosen: list[View] = []
+    while len(chosen) < ask.nodes:
+        need = ask.nodes - len(chosen)
+        group = next((group for group in groups if len(group) >= need), groups[-1] if groups else None)
+        if group is None:  # the rest has no such label
+            taken = {view.room.index for view in chosen}
+            rest = [view for view in views if view.room.index not in taken]
+            return [*chosen, *_tightest(rest, replace(ask, nodes=need))]
+        chosen.extend(_tightest(group, replace(ask, nodes=min(need, len(group)))))
+        groups.remove(group)
+    return chosen
+
+
+def _linked(views: list[View], ask: Ask) -> list[View]:
+    """The nodes on which one island of the preferred level holds the cards."""
+    return [view for view in views if not ask.whole or linked_fits(view, ask.whole, ask.prefer)]
 
 
 def _tightest(fitting: list[View], ask: Ask) -> list[View]:
@@ -161,37 +195,3 @@ def _score(view: View, ask: Ask) -> tuple[int, ...]:
         best = min(free for free in view.free if free >= ask.milli)
         return (best, view.idle, sum(view.free), view.room.index)
     return (view.idle, sum(view.free), view.cpu, view.room.index)
-
-
-def islands_of(room: Room) -> Sequence[Sequence[int]]:
-    """The link islands of a node; all its cards are one if none are known."""
-    return room.kind.islands or (range(room.kind.count),)
-
-
-def _island(view: View, whole: int) -> list[int] | None:
-    """The idle cards of the island with the fewest idle cards that still holds `whole`."""
-    best: list[int] | None = None
-    for island in islands_of(view.room):
-        idle = [card for card in sorted(island) if card < len(view.free) and view.free[card] == CARD]
-        if len(idle) >= whole and (best is None or (len(idle), idle) < (len(best), best)):
-            best = idle
-    return best
-
-
-def _cards(view: View, whole: int) -> tuple[int, ...]:
-    """The cards to take: inside one island if one holds them, else from as few islands as possible."""
-    inside = _island(view, whole)
-    if inside is not None:
-        return tuple(inside[:whole])
-    idle = {card for card, free in enumerate(view.free) if free == CARD}
-    parts = [sorted(idle.intersection(island)) for island in islands_of(view.room)]
-    linked = {card for part in parts for card in part}
-    parts.extend([card] for card in sorted(idle - linked))
-    taken: list[int] = []
-    while len(taken) < whole:
-        need = whole - len(taken)
-        enough = [part for part in parts if len(part) >= need]
-        part = min(enough, key=lambda p: (len(p), p)) if enough else min(parts, key=lambda p: (-len(p), p))
-        parts.remove(part)
-        taken.extend(part[:need])
-    return tuple(sorted(taken))

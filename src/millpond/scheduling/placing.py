@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from millpond.domain.cards import CardRequest
+from millpond.domain.links import LINK_LEVELS
 from millpond.scheduling.board import Board, Row
-from millpond.scheduling.fit import LINK_LEVELS, Ask
+from millpond.scheduling.fit import Ask
 from millpond.scheduling.mix import mix_demands
 from millpond.scheduling.pool import Pool, View
 from millpond.scheduling.prices import Book, Kinds, book_make
@@ -85,8 +86,8 @@ class Placer:
 
 
 def scored(ask: Ask) -> bool:
-    """Whether the board places such an ask: no slices, no topology across nodes."""
-    return not ask.slice and all(not level or level in LINK_LEVELS for level in (ask.require, ask.prefer))
+    """Whether the board places such an ask: no slices, and no wish that concerns which nodes go together."""
+    return not ask.slice and not ask.prefer and (not ask.require or ask.require in LINK_LEVELS)
 
 
 def pool_kinds(pool: Pool) -> tuple[Kinds, ...]:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from millpond.domain.amounts import duration_write, memory_format, milli_format
 from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Code, Reason
-from millpond.scheduling.fit import Ask, ask_on, cards_enough, islands_of, place, rest_enough, view_fits
+from millpond.scheduling.fit import Ask, ask_on, cards_enough, place, rest_enough, view_fits
 from millpond.scheduling.kept import Kept
+from millpond.scheduling.links import islands_at
 from millpond.scheduling.masks import bound, offers
 from millpond.scheduling.pool import Room, View
 from millpond.scheduling.quota import Queue
@@ -59,7 +60,7 @@ def _too_large(views: list[View], ask: Ask) -> Reason:
     if len(fitting) >= ask.nodes:
         return Reason(Code.TOPOLOGY, f"no {ask.require} has {ask.nodes} such nodes", need=ask.nodes, have=len(fitting))
     if ask.linked and not with_cards and any(view.idle >= ask.whole for view in views):
-        have = max(len(island) for view in views for island in islands_of(view.room)) * 1000
+        have = max(mask.bit_count() for view in views for mask in islands_at(view.room.kind, ask.require)) * 1000
         text = f"no {ask.require} island has {milli_format(ask.milli)} cards, the largest has {milli_format(have)}"
         return Reason(Code.TOPOLOGY, text, need=ask.milli, have=have)
     if not with_cards and ask.slice:
