@@ -12,7 +12,6 @@ memory.  Drivers differ by up to 128 MiB; the figures here are what quotas count
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -67,16 +66,11 @@ class SliceTable:
         """What a slice counts in quotas: its share of the card's memory, rounded up (scheduling §1)."""
         return -(-profile.memory * CARD // self.memory)
 
-    @property
-    def full(self) -> int:
-        """A mask of every slot, for a card that takes no slice."""
-        return ((1 << self.slots) - 1) | MEDIA
 
-
-def _seven(models: tuple[str, ...], memory: int, names: str, sizes: tuple[float, ...]) -> SliceTable:
+def _seven(models: tuple[str, ...], memory: int, names: str, sizes: tuple[int, ...]) -> SliceTable:
     """A card of seven compute slices and eight memory slots.
 
-    `names` are the profiles of 1, 1 (wide), 2, 3, 4 and 7 compute slices, `sizes` their GiB.
+    `names` are the profiles of 1, 1 (wide), 2, 3, 4 and 7 compute slices, `sizes` their MiB.
     """
     shapes = (
         (1, 1, (0, 1, 2, 3, 4, 5, 6), 7),
@@ -87,7 +81,7 @@ def _seven(models: tuple[str, ...], memory: int, names: str, sizes: tuple[float,
         (7, 8, (0,), 1),
     )
     profiles = [
-        SliceProfile(name, int(size * 1024), compute, slots, starts, instances)
+        SliceProfile(name, size, compute, slots, starts, instances)
         for name, size, (compute, slots, starts, instances) in zip(names.split(), sizes, shapes, strict=True)
     ]
     media = SliceProfile(f"{profiles[0].name}+me", profiles[0].memory, 1, 1, profiles[0].starts, 1)
@@ -116,14 +110,14 @@ _A30 = SliceTable(
 )
 
 SLICE_TABLES = (
-    _seven(("A100", "A800"), 40, _SMALL, (4.75, 9.625, 9.625, 19.5, 19.5, 39.25)),
-    _seven(("A100", "A800"), 80, _LARGE, (9.5, 19.5, 19.5, 39.25, 39.25, 79.0)),
+    _seven(("A100", "A800"), 40, _SMALL, (4864, 9856, 9856, 19_968, 19_968, 40_192)),
+    _seven(("A100", "A800"), 80, _LARGE, (9728, 19_968, 19_968, 40_192, 40_192, 80_896)),
     _A30,
-    _seven(("H100", "H800"), 80, _LARGE, (9.75, 19.625, 19.625, 39.5, 39.5, 79.25)),
-    _seven(("H100", "H800"), 94, _H94, (10.75, 21.625, 21.625, 46.375, 46.375, 93.125)),
-    _seven(("H100", "GH200", "H20"), 96, _H96, (11.0, 23.0, 23.0, 46.5, 46.5, 93.0)),
-    _seven(("H200", "H20"), 141, _H141, (16.0, 32.5, 32.5, 70.5, 70.5, 141.0)),
-    _seven(("B200",), 180, _B180, (22.5, 45.0, 45.0, 90.0, 90.0, 180.0)),
+    _seven(("H100", "H800"), 80, _LARGE, (9984, 20_096, 20_096, 40_448, 40_448, 81_152)),
+    _seven(("H100", "H800"), 94, _H94, (11_008, 22_144, 22_144, 47_488, 47_488, 95_360)),
+    _seven(("H100", "GH200", "H20"), 96, _H96, (11_264, 23_552, 23_552, 47_616, 47_616, 95_232)),
+    _seven(("H200", "H20"), 141, _H141, (16_384, 33_280, 33_280, 72_192, 72_192, 144_384)),
+    _seven(("B200",), 180, _B180, (23_040, 46_080, 46_080, 92_160, 92_160, 184_320)),
 )
 """Every table, in the order of the vendor's guide."""
 
@@ -187,10 +181,11 @@ def slice_hint(name: str, models: Iterable[str] = ()) -> str | None:
     return f"did you mean mig-{min(known, key=lambda other: _distance(name, other))}?"
 
 
-def _distance(name: str, other: str) -> tuple[int, int, float]:
-    """How far another profile is from what was written: in compute, in memory, in spelling."""
+def _distance(name: str, other: str) -> tuple[int, int, int]:
+    """How far another profile is from what was written: in compute, in memory, in what follows."""
     mine, theirs = _PARTS.match(name), _PARTS.match(other)
+    longer = abs(len(name) - len(other))
     if mine is None or theirs is None:
-        return (0, 0, -difflib.SequenceMatcher(None, name, other).ratio())
+        return (0, 0, longer)
     compute, memory = (abs(int(mine.group(part)) - int(theirs.group(part))) for part in (1, 2))
-    return (compute, memory, -difflib.SequenceMatcher(None, name, other).ratio())
+    return (compute, memory, longer)

@@ -249,12 +249,11 @@ class FakeEngine:
         return {(profile, slot) for at, profile, slot in map(slice_parse, texts) if at == card}
 
     def _whole_used(self, node: str, card: int) -> bool:
-        """Whether an attempt runs on a card other than in a slice."""
         return any(card in rank.cards and not rank.slices for rank in self._ranks_on(node))
 
     def _ranks_on(self, node: str) -> list[RankOrder]:
-        live = [known for known in self._attempts.values() if not known.ended]
-        return [rank for known in live for rank in known.order.ranks if rank.node == node]
+        live = (known.order for known in self._attempts.values() if not known.ended)
+        return [rank for order in live for rank in order.ranks if rank.node == node]
 
     def _shapes_check(self, order: StartOrder) -> None:
         """Slices of an order must be there; cards ordered as cards are made whole."""
