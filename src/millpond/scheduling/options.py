@@ -39,7 +39,7 @@ class Options:
                 models = self._state.pool.models(group.job.gpu)
                 if len(models) == 1:
                     only = next(iter(models))
-                    self._rivals[only] = self._rivals.get(only, 0) + group.count
+                    self._rivals[only] = self._rivals.get(only, 0) + len(group.jobs)
         return self._rivals.get(model, 0)
 
     def missed(self, key: tuple[object, ...]) -> bool:

@@ -61,9 +61,8 @@ class Order:
         self._heads: dict[int, Head] = {}
         self._tenants: dict[Queue, list[Head]] = {}
         state.changed.clear()
-        for line in state.waiters.lines.values():
-            if line.jobs:
-                self._push(self._head(line))
+        for line in state.waiters.busy.values():
+            self._push(self._head(line))
 
     def _head(self, line: Line) -> Head:
         head = self._heads.get(line.leaf.index)

@@ -286,7 +286,7 @@ class Pass:
         waiters = self.state.waiters
         places: dict[str, int] = {}
         counts: dict[str, int] = {}
-        for line in waiters.lines.values():
+        for line in waiters.busy.values():
             place = 0
             for job in line.jobs:
                 if job.id in waits:
@@ -295,7 +295,7 @@ class Pass:
             counts[line.leaf.name] = place
         blocked = sorted(waiters.blocked.values(), key=lambda job: (job.queue, claim_key(job)))
         for job in blocked:
-            counts[job.queue] = places[job.id] = counts[job.queue] + 1
+            counts[job.queue] = places[job.id] = counts.get(job.queue, 0) + 1
         return (
             *(Wait(job_id, places[job_id], self.waiting[job_id], reasons) for job_id, reasons in waits.items()),
             *(Wait(job.id, places[job.id], None, blocked_reasons(job)) for job in blocked),

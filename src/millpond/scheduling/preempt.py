@@ -41,9 +41,12 @@ def eviction_find(state: State, job: Job, ask: Ask, *, limits: bool = True) -> E
     ``limits`` false asks what would be possible if no cap and no guarantee stood in the way.
     """
     best: Eviction | None = None
+    leaf = state.leaf(job)
     for model in state.pool.models(job.gpu):
         sized = ask_on(state.pool, ask, model)
         if limits and not state.firm_fits(job, sized.total, model):
+            continue
+        if not state.evictable(leaf, job, sized.total, model):
             continue
         found = Attempt(state, job, sized, model, caps=limits).find()
         if found is not None and (best is None or (found.cost, found.key) < (best.cost, best.key)):

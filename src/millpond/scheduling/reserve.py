@@ -21,7 +21,7 @@ from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, Room, View, seat_we
 from millpond.scheduling.preempt import Attempt
 from millpond.scheduling.snapshot import Job, Seat
 from millpond.scheduling.state import State
-from millpond.scheduling.tasks import Kind, Task
+from millpond.scheduling.tasks import Kind, Task, claim_key
 from millpond.scheduling.waiting import Line
 
 Gone = list[tuple[int, Seat, Job]]
@@ -188,7 +188,7 @@ class Reserves:
         self._ranks_seen.add(rank)
         state = self._state
         taken = {kept.model for kept in state.kept}
-        for model in sorted({room.kind.model for room in state.pool.rooms} - taken - {""}):
+        for model in sorted(state.tree.models.keys() - taken):
             elder = self._elder(rank, model)
             if elder is not None:
                 self._reserve(elder, [model], early=early)
@@ -275,32 +275,30 @@ class Reserves:
     def _elder(self, rank: Rank, model: str) -> Job | None:
         """Who of a rank has waited for `reserve_after`: of each leaf the first, of them the oldest."""
         since = self._state.now - self._state.settings.reserve_after
-        heap: list[tuple[int, str, int, int]] = []
-        lines = [*self._state.waiters.lines.values()]
-        for number, line in enumerate(lines):
-            _elder_push(heap, line, number, 0, since)
-        tried: set[tuple[object, ...]] = set()
-        while heap:
-            _, _, number, index = heapq.heappop(heap)
-            job = lines[number].jobs[index]
-            ask = ask_make(job)
-            key = (job.queue, job.gpu, ask, job.preemptible, job.max_duration)
-            if key not in tried and job.id not in self._state.tasks:
-                tried.add(key)
-                fits = model in self._state.pool.models(job.gpu) and self._rank(job, model) is rank
-                if fits and self._may(job, ask_on(self._state.pool, ask, model), model):
-                    return job
-            _elder_push(heap, lines[number], number, index + 1, since)
-        return None
+        found = [
+            job
+            for line in self._state.waiters.busy.values()
+            if (job := self._leaf_elder(line, rank, model, since)) is not None
+        ]
+        return min(found, key=lambda job: (job.submitted, job.id), default=None)
 
-
-def _elder_push(heap: list[tuple[int, str, int, int]], line: Line, number: int, begin: int, since: int) -> None:
-    """The next elder of a leaf from `begin` on; of a first-in-first-out leaf only its head may be one."""
-    for index in range(begin, min(1, len(line.jobs)) if line.leaf.fifo else len(line.jobs)):
-        job = line.jobs[index]
-        if job.submitted <= since:
-            heapq.heappush(heap, (job.submitted, job.id, number, index))
-            return
+    def _leaf_elder(self, line: Line, rank: Rank, model: str, since: int) -> Job | None:
+        """The first elder of a leaf; of a first-in-first-out leaf only its head may be one."""
+        state = self._state
+        found: list[Job] = []
+        for group in line.groups.values():
+            if group.places[0][0] > since:
+                continue
+            job = next((job for job in group.jobs if job.id not in state.tasks), None)
+            if job is None or job.submitted > since or (line.leaf.fifo and job is not line.jobs[0]):
+                continue
+            if model not in state.pool.models(job.gpu):
+                continue
+            ask = ask_on(state.pool, group.ask, model)
+            mine = state.claim_rank(line.leaf, ask.total, state.tree.dims_of(model))
+            if mine is rank and self._may(job, ask, model):
+                found.append(job)
+        return min(found, key=claim_key, default=None)
 
 
 def empty_fits(pool: Pool, gpu: CardRequest, ask: Ask, model: str) -> bool:

@@ -17,7 +17,7 @@ from millpond.scheduling.pool import LEAVE, RUN, Pool, View, seat_weight
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.slices import seats_clash
 from millpond.scheduling.snapshot import Hold, Job, PastEviction, RunState, Seat, Settings, Snapshot
-from millpond.scheduling.tasks import Kind, Task
+from millpond.scheduling.tasks import Kind, Task, behind
 from millpond.scheduling.waiting import Group, Waiting
 
 _UNBEGUN = frozenset({Kind.PLACED, Kind.HELD})
@@ -231,6 +231,21 @@ class State(Ground):
     def protecting(self) -> bool:
         """Whether the clock alone may let somebody evict: a minimal run time or a cool-down binds."""
         return bool(self.settings.min_runtime or self.cooling)
+
+    def evictable(self, leaf: Queue, job: Job, total: int, model: str) -> bool:
+        """Whether anybody might leave for a claim: somebody of a higher rank number, or behind it in its own leaf.
+
+        Cheap, and true too often rather than too seldom.
+        """
+        if self.leaving:
+            return True
+        mine = self.leaf_tasks[leaf]
+        if mine and behind(mine[-1].job, job):
+            return True
+        claim = self.claim_rank(leaf, total, self.tree.dims_of(model))
+        # the claim itself may take from its family what makes them borrow
+        own = self.worst(leaf.tenant)
+        return self.worst_of_all() > claim or (own >= Rank.FAMILY and claim < Rank.BORROWED_BATCH)
 
     def group(self, job: Job) -> Group:
         """The group of a waiting job."""

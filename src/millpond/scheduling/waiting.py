@@ -33,8 +33,8 @@ class Group:
     """
 
     __slots__ = (
-        "ask", "bound", "budgeted", "count", "job", "judged", "key", "leaf", "rank", "ranked", "reasons", "unevicted",
-        "unplaced",
+        "ask", "bound", "budgeted", "job", "jobs", "judged", "key", "leaf", "places", "rank", "ranked", "reasons",
+        "unevicted", "unplaced",
     )  # fmt: skip
 
     def __init__(self, key: GroupKey, job: Job, leaf: Queue) -> None:
@@ -43,7 +43,9 @@ class Group:
         self.leaf = leaf
         self.ask: Ask = ask_make(job)
         self.budgeted = any(queue.config.card_hours is not None for queue in leaf.path)
-        self.count = 0
+        self.jobs: list[Job] = []
+        self.places: list[tuple[int, str]] = []
+        """Submit time and id of each of ``jobs``, which they are ordered by."""
         self.rank = Rank.OPPORTUNISTIC
         self.ranked = NEVER
         self.unplaced: tuple[int, int] = (NEVER, NEVER)
@@ -51,6 +53,19 @@ class Group:
         self.judged: tuple[int, ...] = ()
         self.bound: tuple[int, ...] = ()
         self.reasons: tuple[Reason, ...] = ()
+
+    def put(self, job: Job) -> None:
+        """One more."""
+        place = (job.submitted, job.id)
+        index = bisect_left(self.places, place)
+        self.places.insert(index, place)
+        self.jobs.insert(index, job)
+
+    def drop(self, job: Job) -> None:
+        """One less."""
+        index = bisect_left(self.places, (job.submitted, job.id))
+        del self.places[index]
+        del self.jobs[index]
 
     def forget(self) -> None:
         """Nothing that was found is certain any more."""
@@ -62,12 +77,13 @@ class Group:
 class Line:
     """The waiting jobs of one leaf in leaf order; ``keys`` are their claim keys."""
 
-    __slots__ = ("jobs", "keys", "leaf")
+    __slots__ = ("groups", "jobs", "keys", "leaf")
 
     def __init__(self, leaf: Queue) -> None:
         self.leaf = leaf
         self.jobs: list[Job] = []
         self.keys: list[ClaimKey] = []
+        self.groups: dict[GroupKey, Group] = {}
 
     def put(self, job: Job) -> None:
         key = claim_key(job)
@@ -86,6 +102,8 @@ class Waiting:
 
     def __init__(self, leaves: Iterable[Queue]) -> None:
         self.lines = {leaf: Line(leaf) for leaf in leaves}
+        self.busy: dict[Queue, Line] = {}
+        """The lines in which somebody waits."""
         self.blocked: dict[str, Job] = {}
         """Jobs that have come but are not the scheduler's to place now."""
         self.groups: dict[GroupKey, Group] = {}
@@ -103,10 +121,11 @@ class Waiting:
         elif job.blocked_by:
             self.blocked[job.id] = job
         else:
-            self.lines[leaf].put(job)
+            line = self.busy[leaf] = self.lines[leaf]
+            line.put(job)
             group = self.group(leaf, job)
-            self.groups[group.key] = self._group_of[job.id] = group
-            group.count += 1
+            self.groups[group.key] = line.groups[group.key] = self._group_of[job.id] = group
+            group.put(job)
             if job.gpu.slice:
                 self._slices(job, 1)
 
@@ -117,12 +136,16 @@ class Waiting:
             self.blocked.pop(job.id, None)
             self._coming.pop(job.id, None)
             return
-        self.lines[leaf].drop(job)
+        line = self.lines[leaf]
+        line.drop(job)
+        if not line.jobs:
+            del self.busy[leaf]
         if job.gpu.slice:
             self._slices(job, -1)
-        group.count -= 1
-        if not group.count:
+        group.drop(job)
+        if not group.jobs:
             del self.groups[group.key]
+            del line.groups[group.key]
 
     def _slices(self, job: Job, sign: int) -> None:
         name = job.gpu.slice
@@ -156,7 +179,7 @@ class Waiting:
 
     def lists(self) -> dict[Queue, list[Job]]:
         """The waiting jobs of every leaf that has any, in leaf order."""
-        return {leaf: line.jobs for leaf, line in self.lines.items() if line.jobs}
+        return {leaf: line.jobs for leaf, line in self.busy.items()}
 
     def forget(self) -> None:
         """The pool is another one: everything must be judged anew."""
