@@ -7,7 +7,7 @@ from millpond.cli.output import Column
 from millpond.cli.reasons import reason_sentence
 from millpond.cli.session import Session
 from millpond.cli.values import age, cards, local, owner, seats, until
-from millpond.sdk.answers import Explanation
+from millpond.sdk.answers import Counterfactual, Explanation
 
 AHEAD = (Column("job"), Column("owner"), Column("queue"), Column("cards", right=True), Column("age", right=True))
 SHOWN_AHEAD = 20
@@ -64,14 +64,38 @@ def explanation_write(session: Session, explanation: Explanation) -> None:
         output.line(texts("why.hold", seats=seats(hold["placement"]), until=local(hold["until"])))
         if hold["victims"]:
             output.line(texts("why.victims", jobs=", ".join(hold["victims"])))
-    if explanation["eta"]:
-        output.line(texts("why.eta", time=local(explanation["eta"]), wait=until(explanation["eta"], now)))
+    reservation = explanation.get("reservation")
+    if reservation:
+        output.line(texts("why.reserved", seats=seats(reservation["placement"]), time=local(reservation["at"])))
+    _expected(session, explanation)
     if explanation["counterfactuals"]:
         output.heading(texts("why.changes"))
         for change in explanation["counterfactuals"]:
-            key = "why.change_now" if change["starts_now"] else "why.change_sooner"
-            output.line("  " + texts(key, change=change["change"]))
+            output.line("  " + _change(session, change))
     _advice(session, explanation)
+
+
+def _expected(session: Session, explanation: Explanation) -> None:
+    """When it starts: for certain, or as promised, with the interval that should hold for eight of ten."""
+    output, texts, now = session.output, session.texts, session.now()
+    if explanation["eta"]:
+        output.line(texts("why.eta", time=local(explanation["eta"]), wait=until(explanation["eta"], now)))
+    eta = explanation.get("forecast")
+    if eta:
+        late = local(eta["p90"]) if eta["p90"] else texts("why.far")
+        output.line(texts("why.interval", early=local(eta["p10"]), late=late, age=age(eta["made_at"], now)))
+
+
+def _change(session: Session, change: Counterfactual) -> str:
+    """What would be different, and when it would start then."""
+    texts, kind, at = session.texts, change.get("kind", ""), change.get("at")
+    key = f"change.{kind}"
+    words = texts(key, value=change.get("value", "")) if texts.lang != "en" and texts.has(key) else change["change"]
+    if change["starts_now"]:
+        return texts("why.change_now", change=words)
+    if at:
+        return texts("why.change_at", change=words, wait=until(at, session.now()))
+    return texts("why.change_sooner", change=words)
 
 
 def _ahead(session: Session, explanation: Explanation) -> None:

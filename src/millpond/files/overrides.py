@@ -343,7 +343,12 @@ def _value(text: str, at: Position) -> Node | None:
         return None
     if word[0] not in "[{\"'":
         return Scalar(word, at)
-    return _moved(tree_from_yaml(word, at.source), at)
+    try:
+        return _moved(tree_from_yaml(word, at.source), at)
+    except InvalidInput as error:
+        found = error.position
+        columns = len(word) if found is None or found.line > 1 else found.column - 1
+        raise InvalidInput(error.message, hint="check brackets and quotes", position=_right(at, columns)) from error
 
 
 def _moved(node: Node, at: Position) -> Node:

@@ -25,7 +25,8 @@ UNITS = (("seconds", 1), ("minutes", 60), ("hours", 3_600), ("days", 86_400))
 MAX_TENANTS = 20
 
 _INK, _GRID = "#010203", "#040506"
-_VARIABLES = {_INK: "var(--ink)", _GRID: "var(--grid)"}
+_VARIABLES = {_INK: "var(--ink, #6e7781)", _GRID: "var(--grid, #8c959f)"}
+"""Colours that the page decides; an image that stands alone takes one that shows on white and on black."""
 
 
 def colour_of(index: int) -> str:

@@ -1,4 +1,4 @@
-"""Runs of a simulation as one page: plots and tables, nothing loaded from elsewhere, light or dark as the system is."""
+"""Runs of a simulation as one page: plots and tables, nothing loaded from elsewhere, light or dark."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ svg text { font-family: inherit !important; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; white-space: nowrap; }
 th, td { padding: .25rem .5rem; text-align: right; }
-th { color: var(--dim); font-weight: 600; white-space: normal; vertical-align: bottom; border-bottom: 1px solid var(--grid); }
+th { color: var(--dim); font-weight: 600; white-space: normal; vertical-align: bottom;
+  border-bottom: 1px solid var(--grid); }
 th.name, td.name { text-align: left; }
 td.said { white-space: normal; min-width: 12rem; }
 tr.difference td { color: var(--dim); padding-top: 0; }

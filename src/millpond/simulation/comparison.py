@@ -18,7 +18,10 @@ RUN_FIGURES = (*SHARES, *TENANT_FIGURES)
 
 
 def run_figures(outcome: Outcome) -> dict[str, int]:
-    """`RUN_FIGURES`: shares in hundredths of a percent, lost work in milli-card-seconds, waits in seconds."""
+    """`RUN_FIGURES` as they are shown: shares in thousandths, lost work in tenths of a card-hour, waits in seconds.
+
+    Rounded before anything is subtracted, so that the differences are those of the numbers that people see.
+    """
     tenants: list[Mapping[str, Any]] = list(outcome.record.tenants.values())
     return {
         "utilisation": outcome.utilisation,
@@ -26,7 +29,7 @@ def run_figures(outcome: Outcome) -> dict[str, int]:
         "finished": sum(each["ended"] for each in tenants),
         "waiting": sum(each["waiting"] for each in tenants),
         "evicted": sum(each["evicted"] for each in tenants),
-        "lost_hours": sum(each["lost_milli_seconds"] for each in tenants),
+        "lost_hours": _hours(sum(each["lost_milli_seconds"] for each in tenants)),
         **{f"wait_{name}": outcome.record.waits[name] for name in WAITS},
     }
 
@@ -39,7 +42,7 @@ def tenant_figures(outcome: Outcome, tenant: str) -> dict[str, int]:
         "finished": values.get("ended", 0),
         "waiting": values.get("waiting", 0),
         "evicted": values.get("evicted", 0),
-        "lost_hours": values.get("lost_milli_seconds", 0),
+        "lost_hours": _hours(values.get("lost_milli_seconds", 0)),
         **{f"wait_{name}": waits.get(name, 0) for name in WAITS},
     }
 
@@ -52,16 +55,18 @@ def tenant_names(outcomes: Sequence[Outcome]) -> list[str]:
 def figure_text(name: str, value: int) -> str:
     """How a number reads: ``74.1 %``, ``1.2`` card-hours, ``3m12s``, ``8``."""
     if name in SHARES:
-        return f"{value // 100}.{value % 100 // 10} %"
+        return f"{value // 10}.{value % 10} %"
     if name == "lost_hours":
-        tenths = value // 360_000
-        return f"{tenths // 10}.{tenths % 10}"
+        return f"{value // 10}.{value % 10}"
     return duration_format(value) if name.startswith("wait_") else str(value)
 
 
 def difference_text(name: str, value: int) -> str:
-    """The same with its sign; ``=`` for none that would show."""
-    text = figure_text(name, abs(value)).removesuffix(" %")
-    if not value or not text.strip("0.s"):
+    """The same with its sign; ``=`` for none."""
+    if not value:
         return "="
-    return ("+" if value > 0 else "-") + text
+    return ("+" if value > 0 else "-") + figure_text(name, abs(value)).removesuffix(" %")
+
+
+def _hours(milli_seconds: int) -> int:
+    return (milli_seconds + 180_000) // 360_000

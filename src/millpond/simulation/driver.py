@@ -99,6 +99,9 @@ class Simulation:
         if self._waiting:
             yield from self._passes()
         while self._heap and self._heap[0][0] <= self._until:
+            if not self._jobs and self._heap[0][1] == _WAKE:
+                heapq.heappop(self._heap)  # nobody is there whom that moment could concern
+                continue
             self._time = self._heap[0][0]
             happened = list(self._happen())
             for event in happened:

@@ -21,14 +21,13 @@ class Outcome:
 
     @property
     def utilisation(self) -> int:
-        """Used of available card-time in hundredths of a percent."""
-        available = self.record.pool * self.record.elapsed
-        return self.record.total("used") * 10_000 // available if available else 0
+        """Used of available card-time in thousandths, rounded."""
+        return _rounded(self.record.total("used") * 1000, self.record.pool * self.record.elapsed)
 
     @property
     def fragmentation(self) -> int:
-        """Free cards that the usual job cannot use, on average, in hundredths of a percent of the pool."""
-        return self.record.fragmentation() * 10_000 // self.record.pool if self.record.pool else 0
+        """Free cards that the usual job cannot use, on average, in thousandths of the pool, rounded."""
+        return _rounded(self.record.fragmentation() * 1000, self.record.pool)
 
     def json(self) -> dict[str, object]:
         """The line of a comparison."""
@@ -36,6 +35,7 @@ class Outcome:
             "run": self.name,
             "set": list(self.changes),
             **({"interrupted": True} if self.stopped else {}),
+            **({"violations": self.record.violations} if self.record.violations else {}),
             "summary": {
                 **self.summary,
                 "fragmented_milli_cards": self.record.fragmentation(),
@@ -44,3 +44,7 @@ class Outcome:
                 "wait_seconds": self.record.waits,
             },
         }
+
+
+def _rounded(part: int, whole: int) -> int:
+    return (2 * part + whole) // (2 * whole) if whole else 0

@@ -41,7 +41,7 @@ class Record:
     """A run, added up.  ``series``: the names in `SERIES` → one value for each interval of ``width`` seconds.
 
     ``pool`` is the milli-cards of all nodes, ``weight`` what ``stranded`` is to be divided by.  The last interval ends
-    at ``elapsed`` and may be shorter than the others.
+    at ``elapsed`` and may be shorter than the others.  ``violations`` are what the checker objected to.
     """
 
     elapsed: int
@@ -51,6 +51,7 @@ class Record:
     series: Mapping[str, tuple[int, ...]]
     tenants: Mapping[str, Mapping[str, object]]
     waits: Mapping[str, int]
+    violations: int = 0
 
     def total(self, name: str) -> int:
         return sum(self.series[name])
@@ -94,6 +95,7 @@ class Recorder:
         self._worth = dict.fromkeys(self._floors, 0)
         self._dirty: set[str] = set(self._floors)
         self._using: Counter[str] = Counter()
+        self._violations = 0
         for job in snapshot.jobs:
             self._admit(job, job.submitted - snapshot.now)
 
@@ -117,6 +119,8 @@ class Recorder:
             self._waiting += 1
             self._tenants[run.tenant].lost += lost
             self._count("lost", lost)
+        elif kind == "violation":
+            self._violations += 1
         elif kind == "evict":
             self._tenants[self._jobs[event.job].tenant].evicted += 1
             self._count("evictions", 1)
@@ -149,6 +153,7 @@ class Recorder:
             series={name: tuple(point[index] for point in self._points) for index, name in enumerate(SERIES)},
             tenants=tenants,
             waits=waits_json([wait for each in waits.values() for wait in each]),
+            violations=self._violations,
         )
 
     # -- jobs

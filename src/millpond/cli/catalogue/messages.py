@@ -168,6 +168,13 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "why.change_now": ("{change}: starts now", "{change}：立即启动"),
     "why.change_sooner": ("{change}: starts sooner", "{change}：更早启动"),
     "why.changes": ("What would help:", "可行的改变："),
+    "why.change_at": ("{change}: starts in {wait}, when others have left", "{change}：{wait} 后启动（待他人让出）"),
+    "why.far": ("two weeks or more", "两周以后"),
+    "why.interval": (
+        "Eight of ten such jobs start between {early} and {late} (forecast {age} ago)",
+        "十个这样的作业有八个在 {early} 到 {late} 之间启动（{age} 前预测）",
+    ),
+    "why.reserved": ("Reserved for it: {seats}, from {time}", "为它预订：{seats}，自 {time} 起"),
     "why.eta": ("Expected start: {time} (in {wait})", "预计启动：{time}（还有 {wait}）"),
     "why.hold": ("Kept for it: {seats}, until {until}", "为它保留：{seats}，至 {until}"),
     "why.more": ("and {count} more", "还有 {count} 个"),

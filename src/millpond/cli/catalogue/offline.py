@@ -32,6 +32,19 @@ OFFLINE: dict[str, tuple[str, str]] = {
     "trace.queue": ("For jobs whose tenant has no queue in the pool.", "租户在池中没有队列的作业进入此队列。"),
     "trace.speed": ("Jobs of a trace arrive X times as fast.", "负载记录中的作业以 X 倍速到达。"),
     "trace.limit": ("Only the first N jobs of a trace.", "只取负载记录的前 N 个作业。"),
+    "trace.checkpoint_every": (
+        "Jobs of a trace save their work so often: 30m (default: never).",
+        "负载记录中的作业多久保存一次：30m（默认不保存）。",
+    ),
+    "simulate.check": ("Judge every plan by the independent checker, too.", "每次调度都用独立校验器复核。"),
+    "simulate.events_hidden": (
+        "{count} events are not shown; --json prints them.",
+        "未显示 {count} 个事件；--json 可全部输出。",
+    ),
+    "simulate.violations": (
+        "{run}: the checker objects to {count} decisions; please report this with the file.",
+        "{run}：校验器对 {count} 项决定提出异议；请连同文件反馈。",
+    ),
     "trace.until": ("Where to end, counted from the beginning: 7d.", "到何时为止，从起点算起：7d。"),
     "trace.from": (
         "Where to begin in a trace: 2d after its first job, or a time.",

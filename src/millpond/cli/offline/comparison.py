@@ -32,6 +32,9 @@ def comparison_write(session: Session, outcomes: Sequence[Outcome]) -> None:
         if outcome.stopped:
             at = duration_format(outcome.record.elapsed)
             session.output.note(session.texts("simulate.stopped_run", run=outcome.name, time=at), "yellow")
+        if outcome.record.violations:
+            text = session.texts("simulate.violations", run=outcome.name, count=outcome.record.violations)
+            session.output.note(text, "red")
 
 
 def runs_rows(session: Session, outcomes: Sequence[Outcome]) -> list[Row]:

@@ -13,8 +13,14 @@ from millpond.simulation.driver import Event
 
 EVENTS = (Column("after", right=True), Column("event"), Column("job"), Column("detail", fold=True))
 STYLES = {
-    "start": "green", "evict": "red", "violation": "red", "hold": "cyan", "reserve": "cyan", "wait": "yellow", "end": "dim",
-}  # fmt: skip
+    "start": "green",
+    "evict": "red",
+    "violation": "red",
+    "hold": "cyan",
+    "reserve": "cyan",
+    "wait": "yellow",
+    "end": "dim",
+}
 
 
 def event_row(session: Session, event: Event) -> Row:

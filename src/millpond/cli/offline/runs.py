@@ -33,23 +33,34 @@ class RunFailed(MillpondError):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One world to run for ``until`` seconds; ``changes`` are what makes it differ, as written."""
+    """One world to run for ``until`` seconds; ``changes`` are what makes it differ, as written.
+
+    ``checked``: every plan is judged by the independent checker, too.
+    """
 
     name: str
     changes: tuple[str, ...]
     world: SnapshotFile
     until: int
+    checked: bool = True
 
 
 class Run:
     """One simulation: `events` may be read once and be left early, `outcome` tells about the time up to then."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, *, waits: bool = True) -> None:
         world = case.world
         self.case = case
         self.count = 0
         self.stopped = False
-        self._simulation = Simulation(world.snapshot, arrivals=world.arrivals, work=world.work, until=case.until)
+        self._simulation = Simulation(
+            world.snapshot,
+            arrivals=world.arrivals,
+            work=world.work,
+            until=case.until,
+            checked=case.checked,
+            waits=waits,
+        )
         self._recorder = Recorder(world.snapshot, world.arrivals)
 
     def events(self, stop: Callable[[], bool]) -> Iterator[Event]:
@@ -149,7 +160,7 @@ class _Crew:
 def _work(connection: Connection, stop: Flag, case: Case) -> None:
     """The life of one process: tell how far it is, then send the outcome, or the error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    run, told = Run(case), 0.0
+    run, told = Run(case, waits=False), 0.0
     try:
         for event in run.events(stop.is_set):
             now = time.monotonic()

@@ -38,6 +38,8 @@ QUEUES = (
     Column("lost", right=True),
 )
 MAX_PARALLEL = 64
+MAX_ROWS = 5_000
+"""More events than this are for machines."""
 
 
 @command("simulate")
@@ -48,6 +50,7 @@ MAX_PARALLEL = 64
 @option("--add-nodes", multiple=True, metavar="N[=NODE]", help="simulate.add_nodes")
 @option("--case", "cases", multiple=True, metavar="'NAME: PATH=VALUE, ...'", help="simulate.case")
 @option("--parallel", type=int, metavar="N", default=None, help="simulate.parallel")
+@option("--check/--no-check", "checked", default=True, help="simulate.check")
 @option("--report", metavar="FILE.html", default="", help="simulate.report")
 def simulate_command(session: Session, parallel: int | None, report: str, **given: Any) -> int:
     """Every event and figures of every queue; with cases, a comparison."""
@@ -91,14 +94,16 @@ def _single(session: Session, case: Case) -> Outcome:
         for event in _told(run.events(lambda: interrupt.asked), run, tell):
             if session.json:
                 session.output.line(_json(event.json()))
-            else:
+            elif len(rows) <= MAX_ROWS:
                 rows.append(event_row(session, event))
     outcome = run.outcome()
     if session.json:
         interrupted = {"interrupted": True} if outcome.stopped else {}
         session.output.line(_json({"summary": outcome.summary, **interrupted}))
         return outcome
-    if rows:
+    if len(rows) > MAX_ROWS:
+        session.output.note(session.texts("simulate.events_hidden", count=outcome.events))
+    elif rows:
         session.output.table(EVENTS, rows)
         session.output.line()
     _summary_write(session, outcome.summary)

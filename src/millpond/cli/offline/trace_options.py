@@ -20,6 +20,7 @@ def trace_options(function: Any) -> Any:
         option("--queue", metavar="LEAF", default="", help="trace.queue"),
         option("--speed", metavar="X", default="", help="trace.speed"),
         option("--limit", type=click.IntRange(min=1), metavar="N", default=None, help="trace.limit"),
+        option("--checkpoint-every", metavar="TIME", default="", help="trace.checkpoint_every"),
         option("--from", "begin", metavar="TIME", default="", help="trace.from"),
     )
     for wrap in reversed(options):

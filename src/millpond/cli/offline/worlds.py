@@ -43,11 +43,13 @@ class Wanted:
     queue: str = ""
     speed: str = ""
     limit: int | None = None
+    checkpoint_every: str = ""
     begin: str = ""
     until: str = ""
     sets: tuple[str, ...] = ()
     add_nodes: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
+    checked: bool = True
 
 
 @dataclass(slots=True)
@@ -57,13 +59,14 @@ class Source:
     tree: Node
     trace: Trace | None = None
     queue: str = ""
+    checkpoint_every: int | None = None
     warned: set[str] = field(default_factory=set)
 
     def world(self, session: Session, overrides: Sequence[Override] = ()) -> SnapshotFile:
         """A variant; warnings about its queues go to stderr once."""
         loaded = snapshot_read(self.tree, overrides)
         if self.trace is not None:
-            loaded = world_make(self.trace, loaded, self.queue)
+            loaded = world_make(self.trace, loaded, self.queue, self.checkpoint_every)
         for warning in loaded.warnings:
             if warning not in self.warned:
                 self.warned.add(warning)
@@ -82,7 +85,7 @@ def cases_read(session: Session, wanted: Wanted) -> list[Case]:
     for name, changes in [(BASELINE, ()), *named]:
         world = source.world(session, (*common, *changes))
         seconds = until or (DAY if source.trace is None else trace_span(world))
-        cases.append(Case(name, tuple(change.text for change in (*common, *changes)), world, seconds))
+        cases.append(Case(name, tuple(change.text for change in (*common, *changes)), world, seconds, wanted.checked))
     return cases
 
 
@@ -105,7 +108,8 @@ def source_read(session: Session, wanted: Wanted) -> Source:
         _only_for_traces(wanted)
         return Source(tree_from_yaml(found.text(), found.source, SNAPSHOT_FILE_LIMIT))
     trace = _trace(session, found, wanted)
-    return Source(_pool(session, trace, wanted), trace, wanted.queue)
+    every = duration_parse(wanted.checkpoint_every) if wanted.checkpoint_every else 0
+    return Source(_pool(session, trace, wanted), trace, wanted.queue, every or None)
 
 
 def _trace(session: Session, found: InputFile, wanted: Wanted) -> Trace:
@@ -157,6 +161,7 @@ def _only_for_traces(wanted: Wanted) -> None:
         "--queue": wanted.queue,
         "--speed": wanted.speed,
         "--limit": wanted.limit,
+        "--checkpoint-every": wanted.checkpoint_every,
         "--from": wanted.begin,
     }
     for name, value in given.items():

@@ -73,11 +73,11 @@ def pool_derive(trace: Trace, nodes: tuple[NodeSpec, ...] = ()) -> Snapshot:
     )
 
 
-def world_make(trace: Trace, pool: SnapshotFile, queue: str = "") -> SnapshotFile:
+def world_make(trace: Trace, pool: SnapshotFile, queue: str = "", checkpoint_every: int | None = None) -> SnapshotFile:
     """The jobs of `trace` on the nodes and queues of `pool` (whose own jobs, holds and evictions are left out).
 
     A job goes to ``<tenant>/<its class>``, else to another leaf of its tenant, else to `queue`.  Raises `InvalidInput`
-    with the job's line if there is none.
+    with the job's line if there is none.  No trace says what its jobs save: they save every `checkpoint_every` seconds.
     """
     now = trace.jobs[0].submitted
     leaves = {config.name: config for config in pool.snapshot.queues if config.leaf}
@@ -91,7 +91,7 @@ def world_make(trace: Trace, pool: SnapshotFile, queue: str = "") -> SnapshotFil
         if key not in found:
             found[key] = _leaf(entry, leaves, queue)
         leaf = leaves[found[key]]
-        jobs.append(_job(entry, leaf, widths))
+        jobs.append(_job(entry, leaf, widths, checkpoint_every))
         work[entry.id] = Work(entry.duration)
     return SnapshotFile(
         snapshot=replace(
@@ -110,7 +110,7 @@ def trace_span(world: SnapshotFile) -> int:
     return max(1, max(ends, default=world.snapshot.now + 1) - world.snapshot.now)
 
 
-def _job(entry: TraceJob, leaf: QueueConfig, widths: Mapping[str, int]) -> Job:
+def _job(entry: TraceJob, leaf: QueueConfig, widths: Mapping[str, int], checkpoint_every: int | None) -> Job:
     gpu, nodes = entry.gpu, entry.nodes
     if nodes is None:
         nodes, milli = _cut(gpu.milli, max(_width(model, widths) for model in gpu.models or ("",)))
@@ -127,6 +127,7 @@ def _job(entry: TraceJob, leaf: QueueConfig, widths: Mapping[str, int]) -> Job:
         max_duration=entry.max_duration if entry.max_duration and entry.max_duration <= DECADE else None,
         user=user_of(entry.user),
         service=entry.service,
+        checkpoint_every=checkpoint_every,
     )
 
 
