@@ -1,0 +1,114 @@
+"""The tenants of a trace: what each owns, its private island, and the pool that all of them share.
+
+A team's quota is its mean demand over the whole trace, rounded up to whole nodes, and at least the largest job that it
+has: with less, a private cluster could never run it.  The shared pool has as many nodes as all quotas together, and
+so has the pool without quotas, so that the three ways of running the trace are paid with the same cards.
+
+Jobs of a team start in the order of their submission (``dequeue: fifo``), in the island and in the pool, and carry that
+order as their priority.  Then nobody waits longer in the pool than in his island, whatever the other teams do:
+
+  Let s be the moment at which job k starts in the island.  By then every earlier job of the team has started there, and
+  those that still run fit into the quota together with k.  In the pool, by induction, the earlier jobs have started no
+  later and those that still run are among them.  As ranks inside a queue follow priority, which is the order of
+  submission, k ranks behind these only, so at s it fits into what is left of the guarantee: it is a guaranteed claim,
+  which takes what others borrow, and once it runs its rank stays guaranteed, so that nobody takes it away.
+
+Two things are outside of the argument and are measured: a guaranteed job cannot be moved, so that cards may be free
+in the wrong places; and a victim needs its grace to leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.replay import Replay, job_make, leaf_make, nodes_make, replay
+from benchmarks.traces import NODE_CARDS, TraceJob
+from millpond.scheduling.snapshot import Job
+
+CHECKPOINT = 1800
+"""Seconds between checkpoints: what a victim loses at most."""
+
+TOP = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tenants:
+    """``quotas`` in cards; ``window`` in seconds, over which the use of cards is counted."""
+
+    jobs: tuple[TraceJob, ...]
+    quotas: dict[str, int]
+    window: int
+
+    @property
+    def nodes(self) -> int:
+        return sum(self.quotas.values()) // NODE_CARDS
+
+    def of(self, team: str) -> list[TraceJob]:
+        return [job for job in self.jobs if job.team == team]
+
+
+def quotas_of(jobs: Sequence[TraceJob]) -> dict[str, int]:
+    """Cards that each team owns; see the module."""
+    span = max((job.submit for job in jobs), default=0) - min((job.submit for job in jobs), default=0)
+    work: dict[str, int] = {}
+    largest: dict[str, int] = {}
+    for job in jobs:
+        work[job.team] = work.get(job.team, 0) + job.work
+        largest[job.team] = max(largest.get(job.team, 0), job.shape[0])
+    return {team: NODE_CARDS * max(-(-work[team] // max(1, span * NODE_CARDS)), largest[team]) for team in sorted(work)}
+
+
+def tenants_make(jobs: Iterable[TraceJob], quotas: dict[str, int]) -> Tenants:
+    """The tenants of some jobs of a trace; the window ends with the last submission."""
+    ordered = tuple(sorted(jobs, key=lambda job: (job.submit, job.id)))
+    return Tenants(ordered, quotas, ordered[-1].submit - ordered[0].submit)
+
+
+def _jobs(jobs: Iterable[TraceJob], *, checkpoint: int | None = None) -> list[tuple[TraceJob, Job]]:
+    return [
+        (job, job_make(job, f"{job.team}/batch", priority=TOP - place, checkpoint_every=checkpoint))
+        for place, job in enumerate(jobs)
+    ]
+
+
+def islands_run(tenants: Tenants) -> dict[str, Replay]:
+    """Every team alone on nodes of its own."""
+    return {
+        team: replay(
+            f"island of {team}",
+            nodes_make(cards // NODE_CARDS),
+            [leaf_make(team, cards, fifo=True)],
+            _jobs(tenants.of(team)),
+            window=tenants.window,
+            begin=tenants.jobs[0].submit,
+        )
+        for team, cards in tenants.quotas.items()
+        if tenants.of(team)
+    }
+
+
+def shared_run(tenants: Tenants, *, drain: int = 0, fifo: bool = True) -> Replay:
+    """All teams in one pool, each with its quota; what nobody uses is lent."""
+    return replay(
+        "shared pool",
+        nodes_make(tenants.nodes),
+        [leaf_make(team, cards, fifo=fifo) for team, cards in tenants.quotas.items()],
+        _jobs(tenants.jobs, checkpoint=CHECKPOINT),
+        window=tenants.window,
+        begin=tenants.jobs[0].submit,
+        drain=drain,
+    )
+
+
+def open_run(tenants: Tenants) -> Replay:
+    """One queue for all on the same nodes: nobody owns anything or is evicted, small jobs pass blocked ones."""
+    jobs = [(job, job_make(job, "all/batch")) for job in tenants.jobs]
+    return replay(
+        "pool without quotas",
+        nodes_make(tenants.nodes),
+        [leaf_make("all", None)],
+        jobs,
+        window=tenants.window,
+        begin=tenants.jobs[0].submit,
+    )
