@@ -145,10 +145,7 @@ class Course:
                 before = left
                 now, left = self._decide(now, left)
                 if before // 1000 != left // 1000:
-                    progress(
-                        f"{self.generator.name}: {len(self.jobs) - left} of {len(self.jobs)} jobs done at {
-                            now / 1000:.1f} s"
-                    )
+                    progress(f"{self.generator.name}: {left} of {len(self.jobs)} left at {now / 1000:.0f} s")
         finally:
             gc.enable()
         self.found.makespan = now

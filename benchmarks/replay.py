@@ -32,7 +32,7 @@ class Outcome:
     end: int | None = None
     evictions: int = 0
     lost: int = 0
-    """Card-seconds of work done twice."""
+    """Milli-card-seconds of work done twice."""
 
     @property
     def wait(self) -> int | None:
@@ -47,7 +47,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Replay:
-    """``used``: card-seconds allocated within ``window``; ``lost``: of these, done twice; ``passes`` of the planner."""
+    """``used``: milli-card-seconds given out in ``window``; ``lost``: of all, done twice; ``passes`` of the planner."""
 
     cards: int
     window: int
@@ -60,12 +60,12 @@ class Replay:
     @property
     def allocated(self) -> float:
         """% of the cards' time within the window."""
-        return 100 * self.used / (self.cards * self.window)
+        return self.used / (self.cards * self.window * 10)
 
     @property
     def useful(self) -> float:
         """% of the cards' time within the window, work done twice counted once."""
-        return 100 * (self.used - self.lost) / (self.cards * self.window)
+        return (self.used - self.lost) / (self.cards * self.window * 10)
 
     @property
     def makespan(self) -> int:
@@ -99,7 +99,7 @@ def job_make(job: TraceJob, queue: str, *, priority: int = 50, checkpoint_every:
     return Job(
         job.id,
         queue,
-        CardRequest(cards * CARD, cards * CARD),
+        CardRequest(cards * job.share, cards * job.share),
         nodes=nodes,
         priority=priority,
         submitted=job.submit,
@@ -148,14 +148,14 @@ def replay(
             done.evictions += 1
         elif event.kind in {"end", "requeue"}:
             since = running.pop(event.job)
-            done.used += outcome.job.cards * max(0, min(now, begin + window) - min(since, begin + window))
+            done.used += outcome.job.milli * max(0, min(now, begin + window) - min(since, begin + window))
             if event.kind == "end":
                 outcome.end = now
                 ended += 1
                 if ended % 2000 == 0:
                     progress(f"{title}: {ended} of {len(jobs)} jobs done")
             else:
-                lost = int(str(event.data["lost_milli_seconds"])) // CARD
+                lost = int(str(event.data["lost_milli_seconds"]))
                 outcome.lost += lost
                 done.lost += lost
     done.passes = int(str(simulation.summary()["passes"]))

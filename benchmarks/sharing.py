@@ -71,7 +71,7 @@ def run(mode: Mode) -> list[Figure]:
     hived = "HiveD's definition"
     rho, late = worst(shared, islands)
     slow_rho, slow_late = worst(graceful, islands)
-    moved = f"{shared.evictions} evictions, {shared.lost / 3600:.0f} card-hours done twice{part}"
+    moved = f"{shared.evictions} evictions, {shared.lost / 3_600_000:.0f} card-hours done twice{part}"
     return [
         Figure("B5", "anomalies", len(anomalies(shared, islands)), "jobs", mark_source=hived, bound=0, aim=0,
                runs=count, note=f"victims leave at once, as millpond simulate does by default; {moved}"),
@@ -84,8 +84,8 @@ def run(mode: Mode) -> list[Figure]:
                note=f"victims take {GRACE} s to leave; jobs that wait more than those {GRACE} s longer"),
         Figure("B5", "worst_rho_grace_20", slow_rho, "×", runs=count,
                note=f"nobody ends more than {slow_late} s later than alone"),
-        Figure("B5", "utilisation_islands", sum(island.used for island in islands.values()) * 100
-               / (shared.cards * tenants.window), "%", note="private clusters"),
+        Figure("B5", "utilisation_islands", sum(island.used for island in islands.values())
+               / (shared.cards * tenants.window * 10), "%", note="private clusters"),
     ]  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from benchmarks.replay import Replay, job_make, leaf_make, nodes_make, replay
 from benchmarks.traces import NODE_CARDS, TraceJob
+from millpond.domain.amounts import CARD
 from millpond.scheduling.snapshot import Job
 
 CHECKPOINT = 1800
@@ -48,15 +49,18 @@ class Tenants:
         return [job for job in self.jobs if job.team == team]
 
 
-def quotas_of(jobs: Sequence[TraceJob]) -> dict[str, int]:
-    """Cards that each team owns; see the module."""
-    span = max((job.submit for job in jobs), default=0) - min((job.submit for job in jobs), default=0)
+def quotas_of(jobs: Sequence[TraceJob], until: int | None = None) -> dict[str, int]:
+    """Cards that each team owns; see the module.  ``until``: only the demand of jobs submitted before counts."""
+    begin = min((job.submit for job in jobs), default=0)
+    end = max((job.submit for job in jobs), default=0) if until is None else until
     work: dict[str, int] = {}
     largest: dict[str, int] = {}
     for job in jobs:
-        work[job.team] = work.get(job.team, 0) + job.work
+        seconds = max(0, min(job.duration, end - job.submit)) if until is not None else job.duration
+        work[job.team] = work.get(job.team, 0) + job.milli * seconds // CARD
         largest[job.team] = max(largest.get(job.team, 0), job.shape[0])
-    return {team: NODE_CARDS * max(-(-work[team] // max(1, span * NODE_CARDS)), largest[team]) for team in sorted(work)}
+    node = NODE_CARDS * max(1, end - begin)
+    return {team: NODE_CARDS * max(-(-work[team] // node), largest[team]) for team in sorted(work)}
 
 
 def tenants_make(jobs: Iterable[TraceJob], quotas: dict[str, int]) -> Tenants:

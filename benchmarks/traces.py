@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from millpond.domain.amounts import CARD
 from millpond.domain.errors import InvalidInput
 
 DATA = Path(__file__).parent / "data"
@@ -33,10 +34,18 @@ class TraceJob:
     kind: str = ""
     """Model name, where the trace has one."""
 
+    share: int = CARD
+    """Thousandths of each card."""
+
+    @property
+    def milli(self) -> int:
+        """Milli-cards in all."""
+        return self.cards * self.share
+
     @property
     def work(self) -> int:
         """Card-seconds."""
-        return self.cards * self.duration
+        return self.milli * self.duration // CARD
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -74,6 +83,30 @@ def muri_read(name: str, folder: Path = DATA / "muri") -> list[TraceJob]:
         )
         for number, (line, row) in enumerate(_rows(path, ("num_gpu", "submit_time", "duration", "model_name")))
     ]
+    return sorted(jobs, key=lambda job: (job.submit, job.id))
+
+
+def openb_read(path: Path = DATA / "openb" / "openb_pod_list_default.csv.xz", begin: int = 0) -> list[TraceJob]:
+    """The pods with cards that were created at or after `begin` seconds, as jobs; ``team`` is their class of service.
+
+    A pod works from when it was scheduled (from its creation where that is not known) until it was deleted.
+    """
+    jobs: list[TraceJob] = []
+    columns = ("num_gpu", "gpu_milli", "qos", "creation_time", "deletion_time", "scheduled_time")
+    for number, (line, row) in enumerate(_rows(path, columns)):
+        cards = _field(path, line, row, "num_gpu", int)
+        created = _field(path, line, row, "creation_time", int)
+        if not cards or created < begin:
+            continue
+        began = _field(path, line, row, "scheduled_time", int) if row["scheduled_time"] else created
+        ended = _field(path, line, row, "deletion_time", int)
+        if ended < began:
+            raise InvalidInput(f"{path}:{line}: deleted before it was scheduled", hint="see SOURCES.md beside it")
+        share = _field(path, line, row, "gpu_milli", int) if cards == 1 else CARD
+        if not 1 <= share <= CARD:
+            raise InvalidInput(f"{path}:{line}: gpu_milli is {share}, not 1 to {CARD}", hint="see SOURCES.md beside it")
+        team = row["qos"].lower()
+        jobs.append(TraceJob(f"o{number:05}", created - begin, max(1, ended - began), cards, team, share=share))
     return sorted(jobs, key=lambda job: (job.submit, job.id))
 
 
