@@ -113,7 +113,7 @@ class Stage:
         except AssertionError as error:
             raise AssertionError(f"{name} does not run: {self.client.jobs.why(self.ids[name])}") from error
         last: Attempt = attempts_of(self.client, self.ids[name])[-1]
-        return [(seat["node"], seat["cards"]) for seat in last["placement"]]
+        return [_place(seat) for seat in last["placement"]]
 
     def reasons(self, name: str) -> list[dict[str, Any]]:
         """Why a job waits: codes and numbers."""
@@ -130,7 +130,7 @@ class Stage:
         """Where jobs start, at once or on the cards that are held for them."""
         found: dict[str, list[tuple[str, list[int]]]] = {}
         for start in self.plan["start"]:
-            found[start["job"]] = [(seat["node"], seat["cards"]) for seat in start["placement"]]
+            found[start["job"]] = [_place(seat) for seat in start["placement"]]
         for hold in self.plan["hold"]:
             found.setdefault(hold["for"], []).append((hold["node"], hold["cards"]))
         return found
@@ -207,6 +207,12 @@ def lost_work_cap(snapshot: Snapshot) -> int:
     longest = max((_unsaved(job, snapshot.now) for job in snapshot.jobs), default=0)
     cap = snapshot.settings.lost_work_cap
     return int(cap * LONGEST_S / longest) if longest > cap else cap
+
+
+def _place(seat: Mapping[str, Any]) -> tuple[str, list[int]]:
+    """Node and cards; of a slice also the slot where it begins."""
+    slot = f"@{seat['slot']}" if seat.get("slice") else ""
+    return (seat["node"] + slot, seat["cards"])
 
 
 def _unsaved(job: Job, now: int) -> int:

@@ -29,7 +29,8 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 NAMES = (
     *("S01-night", "S01-bell", "S01-more-firm", "S01-more-preemptible", "S09", "S09-fifth", "S26", "S26-family"),
     *("S02", "S20", "S03", "S22", "S04", "S05", "S11-higher", "S11-equal", "S25", "S06", "S19-card-bad"),
-    *("S19-node-lost", "S23", "S24"),
+    *("S19-node-lost", "S23", "S24", "S14", "S15-eight"),
+    *("S15-three-and-four", "S15-fifth", "S15-two-halves", "S15-three-pairs"),
 )
 
 

@@ -101,3 +101,17 @@ def test_quota_warnings_go_to_stderr(tmp_path: Path) -> None:
     code, out, err = command_output("plan", str(path), "--json")
     assert (code, out) == (0, '{"evict":[],"hold":[],"reshape":[],"start":[],"wait":[]}\n')
     assert err == "warning: the deserved amounts add up to 9 cards, but the pool has 0 cards\n"
+
+
+SLICES = """\
+ACTION   JOB  QUEUE           RANK           DETAIL
+reshape  -    -               -              n1[0] into mig-3g.20gb@0 mig-3g.20gb@4
+start    j1   nlp/besteffort  opportunistic  n1[0:mig-3g.20gb@4]
+start    j2   nlp/besteffort  opportunistic  n1[0:mig-3g.20gb@0]
+"""
+
+
+def test_plan_of_slices_says_how_cards_are_divided() -> None:
+    code, out, err = command_output("plan", scenario("S15-two-halves"))
+    assert (code, err) == (0, "")
+    assert out == SLICES

@@ -230,7 +230,7 @@ def test_s15_a_3g_leaves_room_for_four_1g() -> None:
     found = outcome("S15-three-and-four")
     assert [seat["slot"] for seat in found.seats("j1")] == [4]
     assert found.started == {"j1", "j2", "j3", "j4", "j5"}
-    reason = found.reason("j6", "INSUFFICIENT_CARDS")
+    reason = outcome("S15-fifth").reason("j6", "INSUFFICIENT_CARDS")
     assert (reason["need"], reason["have"]) == (119, 0)
 
 

@@ -66,6 +66,7 @@ OFFLINE: dict[str, tuple[str, str]] = {
     "head.wait_max": ("WAIT-MAX", "最长等待"),
     "plan.nothing": ("Nothing to do: no job waits.", "无事可做：没有作业在等待。"),
     "plan.evict": ("{why} for {claimant}, loses {lost} card-seconds", "{why}，为 {claimant} 让出，损失 {lost} 卡秒"),
+    "plan.reshape": ("{node}[{card}] into {slices}", "{node}[{card}] 切分为 {slices}"),
     "plan.reserve": ("{seats} from +{time} on", "{seats}，自 +{time} 起"),
     "plan.hold": ("{seats} until +{until}", "{seats}，保留至 +{until}"),
     "plan.warning": ("warning: {text}", "警告：{text}"),

@@ -41,6 +41,10 @@ def plan_command(session: Session, file: str, sets: tuple[str, ...], add_nodes: 
 def _rows(session: Session, snapshot: Snapshot, plan: Plan) -> Iterator[Row]:
     texts = session.texts
     leaf = {job.id: job.queue for job in snapshot.jobs}
+    for shape in plan.reshape:
+        slices = " ".join(f"mig-{profile}@{slot}" for profile, slot in shape.geometry)
+        detail = texts("plan.reshape", node=shape.node, card=str(shape.card), slices=slices)
+        yield [Cell("reshape", "dim"), "", "", "", detail]
     for start in plan.start:
         rank = texts.word("rank", start.rank.word)
         yield [Cell("start", "green"), start.job, leaf[start.job], rank, seats_text(start.seats)]
