@@ -64,6 +64,11 @@ jobs with cards, and for those without."""
 _EIGHT, _FOUR, _TWO, _SPREAD = 1.0, 0.06145, -0.007927, -0.02823
 """Worth of idle cards that stand together: eight, fours, pairs, and the square of them all."""
 
+_EIGHT_EXPECTED = 0.05
+_EIGHT_WEIGHT = 250 * CARD
+"""Part of the demand that is expected to want eight cards of one node, and the demand that this outweighs: such
+jobs are rare, and to learn of the first one when no node is empty any more would be too late."""
+
 _TIED = 0.4561
 _TIED_MAX = 1.5
 """Price of a card of a model whose demand is its share of the free cards, and the scarcity that counts at most."""
@@ -250,7 +255,9 @@ def _groups(asking: Sequence[Demand], volume: int) -> list[int]:
     def part(cards: int) -> float:
         return sum(demand.count * demand.milli for demand in asking if demand.milli >= cards * CARD) / volume
 
-    eight, four, two = _EIGHT * part(8), _FOUR * part(4), _TWO * part(2)
+    expected = _EIGHT_EXPECTED * _EIGHT_WEIGHT
+    eight = _EIGHT * (part(8) * volume + expected) / (volume + _EIGHT_WEIGHT)
+    four, two = _FOUR * part(4), _TWO * part(2)
     return [
         round(ONE * (eight * (idle // 8) + four * (idle // 4) + two * (idle // 2) + _SPREAD * (idle / 8) ** 2))
         for idle in range(GROUPS_MAX + 1)
