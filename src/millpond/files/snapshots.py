@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TypeVar
 
-from millpond.domain.cards import card_request_parse
 from millpond.domain.errors import InvalidInput, Position
 from millpond.domain.queues import QueueConfig
 from millpond.files.fields import (
@@ -31,6 +30,7 @@ from millpond.files.snapshot_jobs import Clock, job_entries_parse
 from millpond.files.snapshot_text import snapshot_write
 from millpond.files.tree import SNAPSHOT_FILE_LIMIT, Node, tree_from_yaml
 from millpond.files.tree import Mapping as TreeMapping
+from millpond.scheduling.mix import demand_parse
 from millpond.scheduling.snapshot import (
     Hold,
     Job,
@@ -234,12 +234,12 @@ def _evictions(node: Node, queues: tuple[QueueConfig, ...], clock: Clock) -> tup
 
 
 def _mix(node: Node) -> dict[str, int]:
-    """Recent requests and how often: ``{A800:8: 12}``."""
+    """Recent requests, with milli-CPU where they ask for it, and how often: ``{A800:8 cpu=96000: 12}``."""
     if not isinstance(node, TreeMapping):
         raise InvalidInput("expected a mix as a block of keys", hint='write {"A800:8": 12}', position=node.pos)
     counts: dict[str, int] = {}
     for entry in node.entries:
-        _placed(entry.pos, card_request_parse, entry.key)
+        _placed(entry.pos, demand_parse, entry.key)
         counts[entry.key] = scalar_read(entry.value, integer_between("number of requests", 0, 10**9))
     return counts
 

@@ -105,7 +105,7 @@ holds:
   - {for: p, node: n1, cards: [0, 1, 2, 3]}
   - {for: p, node: n2, cards: [0, 1, 2, 3], until: +40}
 evictions: [{claimant: a/prod, victim: b/batch, time: -5, borrowed: false}]
-mix: {"A800:4": 2}
+mix: {"A800:4": 2, "0.25 cpu=4000": 7}
 """,
         "settings: {cooldown: 90s, grace: 5s}\n",
     )
@@ -113,7 +113,11 @@ mix: {"A800:4": 2}
     seats = (Seat("n1", (0, 1, 2, 3)), Seat("n2", (0, 1, 2, 3)))
     assert snapshot.holds == (Hold("p", seats, 70, ("v",)),)
     assert snapshot.evictions == (PastEviction("a/prod", "b/batch", -5, borrowed=False),)
-    assert (snapshot.mix, snapshot.settings.cooldown, snapshot.jobs[0].grace) == ({"A800:4": 2}, 90, 5)
+    assert (snapshot.mix, snapshot.settings.cooldown, snapshot.jobs[0].grace) == (
+        {"A800:4": 2, "0.25 cpu=4000": 7},
+        90,
+        5,
+    )
 
 
 @pytest.mark.parametrize(
@@ -212,6 +216,7 @@ def test_repeated_ids_and_queues() -> None:
         ("evictions: [{claimant: a, victim: b/batch, time: -5}]\n", "there is no leaf 'a'"),
         ("evictions: [{claimant: a/prod, victim: b/batch, time: +5}]\n", "the eviction lies in the future"),
         ("mix: {banana split: 1}\n", "is not a card model"),
+        ("mix: {1 cpu=few: 1}\n", "is not a request"),
         ("mix: [1]\n", "expected a mix as a block of keys"),
         ("job: []\n", "did you mean jobs?"),
     ],
