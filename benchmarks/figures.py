@@ -30,6 +30,8 @@ RESULTS = ROOT / "benchmarks" / "results"
 PLACES = 6
 """Decimal places kept of a value that is not a whole number."""
 
+_ALWAYS = frozenset({"id", "figure", "value", "unit"})
+
 Mode = Literal["short", "full"]
 Run = Callable[[Mode], "list[Figure]"]
 
@@ -81,7 +83,7 @@ class Figure:
         return {
             name: round(value, PLACES) if isinstance(value, float) else value
             for name, value in shown.items()
-            if value not in (None, "")
+            if name in _ALWAYS or value not in (None, "")
         }
 
     def line(self) -> str:
