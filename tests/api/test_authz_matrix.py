@@ -79,6 +79,7 @@ CALLS = (
     Call("POST", "/v1/tokens", "/v1/tokens", {"user": "zed"}),
     Call("DELETE", "/v1/tokens/{token}", "/v1/tokens/{token}"),
     Call("GET", "/v1/queues", "/v1/queues"),
+    Call("GET", "/v1/queues/accuracy", "/v1/queues/accuracy"),
     Call("GET", "/v1/queue", "/v1/queue"),
     Call("PUT", "/v1/quota", "/v1/quota?dry_run=true", {"queues": []}),
     Call("GET", "/v1/nodes", "/v1/nodes"),

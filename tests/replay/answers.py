@@ -7,12 +7,12 @@ from typing import Any
 
 from millpond.api.schemas.base import Schema
 from millpond.api.schemas.events import Event
-from millpond.api.schemas.explanations import Ahead, Counterfactual, Explanation, Hold, Reason
+from millpond.api.schemas.explanations import Ahead, Counterfactual, Eta, Explanation, Hold, Reason, Reservation
 from millpond.api.schemas.identity import TenantRole, Whoami
 from millpond.api.schemas.jobs import Attempt, AttemptEvent, Job, JobChange, LogEvent
 from millpond.api.schemas.nodes import Card, CardUse, Node, NodeCards
 from millpond.api.schemas.placements import Seat
-from millpond.api.schemas.queues import PoolJob, PoolView, Queue, QueueTree
+from millpond.api.schemas.queues import Accuracy, PoolJob, PoolView, Queue, QueueAccuracy, QueueTree
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 JOB_ID = "jagoeedr4oqe6dgcqkxsvpxmsqm"
@@ -125,7 +125,14 @@ def explanation(**changes: Any) -> Any:
             Ahead(job="", user="", tenant="", queue="", milli=16000, since=at(-60)),
         ],
         "hold": Hold(placement=[Seat(node="n1", cards=[0, 1, 2, 3], milli=1000)], until=at(60), victims=["jx1"]),
-        "counterfactuals": [Counterfactual(change="4 cards instead of 8", starts_now=True)],
+        "reservation": Reservation(at=at(900), placement=[Seat(node="n2", cards=[0, 1, 2, 3], milli=1000)]),
+        "forecast": Eta(p10=at(300), p50=at(600), p90=at(2400), made_at=at(-60)),
+        "counterfactuals": [
+            Counterfactual(change="asking for 4 cards", starts_now=True, kind="amount", value="4", at=NOW),
+            Counterfactual(
+                change="using the queue factor/prod", starts_now=False, kind="queue", value="factor/prod", at=at(20)
+            ),
+        ],
         "simulated": True,
     }
     return plain(Explanation(**{**values, **changes}))
@@ -299,7 +306,20 @@ def pool() -> Any:
                 pool_job(**placed, name="factor-1", placed=["n1"], since=at(-7200)),
                 hidden(**placed, rank="opportunistic", milli=24_000, since=at(-86_400)),
             ],
-            waiting=[pool_job()],
+            waiting=[pool_job(forecast=Eta(p10=at(300), p50=at(600), p90=at(2400), made_at=at(-60)))],
+        )
+    )
+
+
+def accuracy() -> Any:
+    return plain(
+        Accuracy(
+            at=NOW,
+            since=at(-30 * 86_400),
+            items=[
+                QueueAccuracy(queue="factor/batch", judged=120, held=97, open=4, median_error=310),
+                QueueAccuracy(queue="factor/prod", judged=0, held=0, open=1, median_error=None),
+            ],
         )
     )
 

@@ -6,15 +6,26 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from millpond.api.schemas.explanations import Ahead, Counterfactual, Explanation, Hold, Reason
+from millpond.api.schemas.explanations import Ahead, Counterfactual, Eta, Explanation, Hold, Reason, Reservation
 from millpond.api.schemas.jobs import Attempt, Job, JobChange
 from millpond.api.schemas.nodes import Card, CardHealth, CardUse, Node, NodeCards, NodeCondition
 from millpond.api.schemas.placements import Seat
-from millpond.api.schemas.queues import CardHoursBudget, PoolJob, PoolView, Queue, QueueTree, QuotaChange, QuotaResult
+from millpond.api.schemas.queues import (
+    Accuracy,
+    CardHoursBudget,
+    PoolJob,
+    PoolView,
+    Queue,
+    QueueAccuracy,
+    QueueTree,
+    QuotaChange,
+    QuotaResult,
+)
 from millpond.api.schemas.queues import Change as QuotaWord
 from millpond.domain import reasons as domain
 from millpond.domain.jobs import JobState
 from millpond.domain.queues import queue_parent
+from millpond.domain.records import PromiseRecord
 from millpond.domain.slices import cards_divide
 from millpond.files.jobs import job_spec_json
 from millpond.scheduling.decisions import Rank
@@ -23,6 +34,7 @@ from millpond.services.explanations import Answer
 from millpond.services.jobs import AttemptView
 from millpond.services.nodes import CardUse as CardUseView
 from millpond.services.nodes import CardView, NodeView
+from millpond.services.promises import Accuracy as AccuracyView
 from millpond.services.queues import PoolOverview, QueueView, Running, TreeView, Waiting, job_milli
 from millpond.services.quotas import QuotaOutcome
 from millpond.services.views import JobView
@@ -101,8 +113,8 @@ def reason_shape(reason: domain.Reason) -> Reason:
 
 
 def explanation_shape(answer: Answer) -> Explanation:
-    found = answer.explanation
-    hold = found.hold
+    found, promise = answer.explanation, answer.promise
+    hold, reserved = found.hold, found.reservation
     return Explanation(
         at=answer.now,
         job="" if answer.offered else found.job,
@@ -113,7 +125,8 @@ def explanation_shape(answer: Answer) -> Explanation:
         position=found.position,
         pool_position=found.pool_position,
         starts_now=found.starts_now,
-        eta=_moment(found.eta) if found.eta is not None else None,
+        eta=_moment(found.eta) if found.eta is not None else promise.p50 if promise is not None else None,
+        forecast=_eta(promise),
         reasons=[reason_shape(reason) for reason in found.reasons],
         ahead=[
             Ahead(
@@ -132,7 +145,19 @@ def explanation_shape(answer: Answer) -> Explanation:
         else Hold(
             placement=[_seat(seat) for seat in hold.seats], until=_moment(hold.until), victims=list(hold.victims)
         ),
-        counterfactuals=[Counterfactual(change=c.change, starts_now=c.starts_now) for c in found.counterfactuals],
+        reservation=None
+        if reserved is None
+        else Reservation(at=_moment(reserved.time), placement=[_seat(seat) for seat in reserved.seats]),
+        counterfactuals=[
+            Counterfactual(
+                change=other.change,
+                starts_now=other.starts_now,
+                kind=other.kind,
+                value=other.value,
+                at=_moment(other.at) if other.at is not None else None,
+            )
+            for other in found.counterfactuals
+        ],
         simulated=answer.simulated,
     )
 
@@ -155,6 +180,19 @@ def pool_view_shape(view: PoolOverview) -> PoolView:
         simulated=view.simulated,
         running=[_running(row) for row in view.running],
         waiting=[_waiting(row) for row in view.waiting],
+    )
+
+
+def accuracy_shape(view: AccuracyView) -> Accuracy:
+    return Accuracy(
+        at=view.now,
+        since=view.since,
+        items=[
+            QueueAccuracy(
+                queue=row.queue, judged=row.judged, held=row.held, open=row.open, median_error=row.median_error
+            )
+            for row in view.queues
+        ],
     )
 
 
@@ -317,11 +355,18 @@ def _waiting(row: Waiting) -> PoolJob:
         pool_position=row.pool_position,
         reason=reason_shape(row.reason) if row.reason is not None else None,
         placed=[],
+        forecast=_eta(row.promise),
     )
 
 
 def _seat(seat: PlannedSeat) -> Seat:
     return Seat(node=seat.node, cards=list(seat.cards), milli=seat.milli, slice=seat.slice, slot=seat.slot)
+
+
+def _eta(promise: PromiseRecord | None) -> Eta | None:
+    if promise is None:
+        return None
+    return Eta(p10=promise.p10, p50=promise.p50, p90=promise.p90, made_at=promise.made_at)
 
 
 def _rank(rank: Rank | None) -> str | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from millpond.cli.lazy import argument, command
+from millpond.cli.lazy import argument, command, option
 from millpond.cli.output import Cell, Column
 from millpond.cli.reasons import reason_short
 from millpond.cli.session import Session
-from millpond.cli.values import age, amounts, cards, owner, state
+from millpond.cli.values import age, amounts, cards, local, owner, state, until
+from millpond.domain.amounts import duration_format
 from millpond.domain.errors import NotFound
 from millpond.domain.queues import CARDS
-from millpond.sdk.answers import Amounts, PoolJob, PoolView, Queue, QueueTree
+from millpond.sdk.answers import Accuracy, Amounts, PoolJob, PoolView, Queue, QueueTree
 
 BAR = 24
 """Width of a bar, characters."""
@@ -32,6 +33,7 @@ WAITING = (
     Column("cards", right=True),
     Column("age", right=True),
     Column("rank"),
+    Column("eta"),
     Column("why", fold=True),
 )
 RUNNING = (
@@ -46,10 +48,24 @@ RUNNING = (
 )
 
 
+ACCURACY = (
+    Column("queue"),
+    Column("judged", right=True),
+    Column("held", right=True),
+    Column("share", right=True),
+    Column("error", right=True),
+    Column("open", right=True),
+)
+
+
 @command("queue")
 @argument("leaf", required=False, default="")
-def queue(session: Session, leaf: str) -> None:
-    """The tree with bars, then running and waiting jobs in order."""
+@option("--accuracy", is_flag=True, help="queue.accuracy_option")
+def queue(session: Session, leaf: str, accuracy: bool) -> None:
+    """The tree with bars, then running and waiting jobs in order; or how promised starts did."""
+    if accuracy:
+        _accuracy(session, leaf)
+        return
     tree = session.client.queues.tree()
     view = session.client.queues.pool(leaf)
     if session.json:
@@ -65,6 +81,40 @@ def queue(session: Session, leaf: str) -> None:
     else:
         session.output.note(session.texts("queue.none"))
     _jobs(session, view)
+
+
+def _accuracy(session: Session, leaf: str) -> None:
+    """Of each leaf and of all together: promises that could be judged, those that held, the median error."""
+    found: Accuracy = session.client.queues.accuracy()
+    items = [item for item in found["items"] if _inside(item["queue"], leaf)]
+    if session.json:
+        session.output.data({**found, "items": items})
+        return
+    if not items:
+        session.output.note(session.texts("queue.accuracy_none"))
+        return
+    session.output.line(session.texts("queue.accuracy", since=local(found["since"])))
+    rows: list[list[Cell | str]] = [
+        [
+            item["queue"],
+            str(item["judged"]),
+            str(item["held"]),
+            _percent(item["held"], item["judged"]),
+            duration_format(item["median_error"]) if item["median_error"] is not None else "",
+            str(item["open"]),
+        ]
+        for item in items
+    ]
+    if len(items) > 1:
+        judged, held = sum(item["judged"] for item in items), sum(item["held"] for item in items)
+        total = session.texts("word.all")
+        rows.append([total, str(judged), str(held), _percent(held, judged), "", str(sum(i["open"] for i in items))])
+    session.output.table(ACCURACY, rows)
+
+
+def _percent(part: int, whole: int) -> str:
+    """Whole percent; empty of nothing."""
+    return f"{part * 100 // whole}%" if whole else ""
 
 
 def _inside(name: str, leaf: str) -> bool:
@@ -162,5 +212,15 @@ def _waiting_row(session: Session, job: PoolJob) -> list[Cell | str]:
         cards(job["milli"]),
         age(job["since"], session.now()),
         session.texts.word("rank", job["rank"] or ""),
+        _eta(session, job),
         reason_short(session.texts, job["reason"]) if job["reason"] else "",
     ]
+
+
+def _eta(session: Session, job: PoolJob) -> str:
+    """When it should start: the middle, and between when and when eight of ten such jobs do."""
+    eta, now = job.get("forecast"), session.now()
+    if not eta:
+        return ""
+    late = until(eta["p90"], now) if eta["p90"] else "…"
+    return f"{until(eta['p50'], now)} ({until(eta['p10'], now)}–{late})"

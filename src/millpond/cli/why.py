@@ -48,7 +48,7 @@ def _places(session: Session, explanation: Explanation) -> str:
 
 def explanation_write(session: Session, explanation: Explanation) -> None:
     """The body that `why` and `offer` share."""
-    output, texts, now = session.output, session.texts, session.now()
+    output, texts = session.output, session.texts
     if explanation["simulated"]:
         output.line(texts("why.simulated"))
     if explanation["starts_now"]:
@@ -89,7 +89,7 @@ def _expected(session: Session, explanation: Explanation) -> None:
 def _change(session: Session, change: Counterfactual) -> str:
     """What would be different, and when it would start then."""
     texts, kind, at = session.texts, change.get("kind", ""), change.get("at")
-    key = f"change.{kind}"
+    key = f"why.do_{kind}"
     words = texts(key, value=change.get("value", "")) if texts.lang != "en" and texts.has(key) else change["change"]
     if change["starts_now"]:
         return texts("why.change_now", change=words)

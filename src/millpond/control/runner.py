@@ -1,4 +1,5 @@
-"""The threads: leadership, and while it lasts the loops that schedule, apply, observe and keep house.
+"""The threads: leadership, and while it lasts the loops that schedule, apply, observe, look ahead and keep
+house.
 
 Loops are woken by each other, by NOTIFY, and by the clock only when something falls due.  An error in a loop is logged,
 counted and survived; losing leadership ends the term, and the server waits to lead again.
@@ -16,6 +17,7 @@ from opentelemetry.trace import get_tracer
 
 from millpond.control.apply import ApplyMemory, Untold, apply_run
 from millpond.control.context import Control
+from millpond.control.forecast import ForecastMemory, forecast_run
 from millpond.control.housekeeping import housekeeping_run
 from millpond.control.observe import cursor_load, observe_run
 from millpond.control.recover import inventory_sync, reconcile_run
@@ -118,6 +120,7 @@ class Runner:
             ("schedule", self._schedule_loop),
             ("apply", self._apply_loop),
             ("house", self._house_loop),
+            ("forecast", self._forecast_loop),
         )
         threads = [threading.Thread(target=loop, args=(term,), name=name, daemon=True) for name, loop in loops]
         for thread in threads:
@@ -219,6 +222,10 @@ class Runner:
             return HOUSE_REST
 
         self._loop(term, "house", term.house, work)
+
+    def _forecast_loop(self, term: Term) -> None:
+        memory = ForecastMemory()
+        self._loop(term, "forecast", None, lambda: forecast_run(self._control, term.epoch, memory))
 
     def _listen_loop(self, term: Term) -> None:
         def work() -> float:

@@ -177,6 +177,40 @@ class EvictionRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PromiseRecord:
+    """When attempt number ``attempt`` of a waiting job was said to start, as quantiles; ``None``: too far to say.
+
+    ``raw_*``: what the forecast said before it was corrected by how earlier promises did.
+    """
+
+    job: str
+    attempt: int
+    made_at: datetime
+    tenant: str
+    queue: str
+    p10: datetime
+    p50: datetime
+    p90: datetime | None
+    raw_p10: datetime
+    raw_p50: datetime
+    raw_p90: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyRecord:
+    """How the promises of one leaf did: of all ``judged``, so many ``held``; ``open`` ones cannot be judged yet.
+
+    ``median_error`` is in seconds between the middle of the promise and the start; ``None`` if nothing has started.
+    """
+
+    queue: str
+    judged: int
+    held: int
+    open: int
+    median_error: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class World:
     """All that a planning pass needs, read in one transaction: live jobs and attempts only."""
 

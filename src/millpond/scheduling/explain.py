@@ -1,28 +1,38 @@
 """Explanations (scheduling §7): what keeps one job from starting now, who is ahead, and what would help.
 
 Everything is read off a plan made from the same snapshot, so that an answer never differs from what the platform does.
+An `Explainer` answers for any number of jobs of one snapshot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from millpond.domain.amounts import CARD, milli_format
-from millpond.domain.cards import CardRequest
 from millpond.domain.errors import Conflict, NotFound
 from millpond.domain.queues import queue_tenant
 from millpond.domain.reasons import Code, Reason
-from millpond.scheduling.decisions import HoldFor, Plan, Rank
-from millpond.scheduling.plan import plan
+from millpond.scheduling.changes import Change, Ladder, ladders
+from millpond.scheduling.decisions import HoldFor, Rank, Reservation
+from millpond.scheduling.limits import Limits
+from millpond.scheduling.options import Options
+from millpond.scheduling.plan import Pass
 from millpond.scheduling.snapshot import Job, RunState, Snapshot
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import seats_milli
+from millpond.scheduling.trial import Trials, Verdict
 
 _AHEAD = 20
 """Longest list of jobs ahead."""
 
 _COUNTERFACTUALS = 3
+
+_EVICTIONS = 3
+"""Trials with an eviction for one question."""
+
+_EVICTING = frozenset({"preemptible", "queue", "topology", "model"})
+"""Kinds of changes that may let a job evict where it could not before."""
+
 _FINAL = frozenset({Code.HELD, Code.DEPENDENCY, Code.START_TIME, Code.BACKOFF})
 
 
@@ -40,10 +50,16 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """A change that was tried on the planner and would let the job start now, or after evictions."""
+    """A change that was tried on the planner and would let the job start now, or at ``at`` when others have left.
+
+    ``kind`` and ``value`` are those of `changes.Change`; ``change`` says it in words.
+    """
 
     change: str
     starts_now: bool
+    kind: str = ""
+    value: str = ""
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +77,7 @@ class Explanation:
     reasons: tuple[Reason, ...] = ()
     ahead: tuple[Ahead, ...] = ()
     hold: HoldFor | None = None
+    reservation: Reservation | None = None
     starts_now: bool = False
     eta: int | None = None
     counterfactuals: tuple[Counterfactual, ...] = ()
@@ -68,40 +85,7 @@ class Explanation:
 
 def explain(snapshot: Snapshot, job_id: str) -> Explanation:
     """Why `job_id` waits, by the plan that would be made now.  Raises `NotFound` for a job that is not alive."""
-    return explain_in(snapshot, plan(snapshot), job_id)
-
-
-def explain_in(snapshot: Snapshot, result: Plan, job_id: str, *, tries: bool = True) -> Explanation:
-    """As `explain`, with the plan already made from that snapshot; ``tries`` adds counterfactuals."""
-    job = next((job for job in snapshot.jobs if job.id == job_id), None)
-    if job is None:
-        raise NotFound(f"there is no live job {job_id[:80]!r}")
-    if job.state is not RunState.QUEUED:
-        state = State(snapshot)
-        task = state.tasks[job_id]
-        return Explanation(job_id, job.state, state.walk(task.leaf.tenant).ranks.get(job_id))
-    for start in result.start:
-        if start.job == job_id:
-            return Explanation(job_id, job.state, start.rank, starts_now=True, eta=snapshot.now)
-    jobs = {other.id: other for other in snapshot.jobs}
-    for index, wait in enumerate(result.wait):
-        if wait.job != job_id:
-            continue
-        hold = next((hold for hold in result.hold if hold.job == job_id), None)
-        before = [jobs[other.job] for other in result.wait[:index] if other.rank is not None]
-        return Explanation(
-            job=job_id,
-            state=job.state,
-            rank=wait.rank,
-            position=wait.position,
-            pool_position=index + 1,
-            reasons=wait.reasons,
-            ahead=tuple(_ahead(other) for other in before[:_AHEAD]) if wait.rank is not None else (),
-            hold=hold,
-            eta=max((reason.until for reason in wait.reasons if reason.until is not None), default=None),
-            counterfactuals=tuple(_counterfactuals(snapshot, job, wait.reasons)) if tries and hold is None else (),
-        )
-    raise NotFound(f"job {job_id[:80]!r} has not arrived yet")
+    return Explainer(snapshot).explain(job_id)
 
 
 def offer(snapshot: Snapshot, job: Job) -> Explanation:
@@ -112,48 +96,110 @@ def offer(snapshot: Snapshot, job: Job) -> Explanation:
     return explain(replace(snapshot, jobs=(*snapshot.jobs, offered)), job.id)
 
 
+class Explainer:
+    """Makes the plan of a snapshot (``plan``) and explains its jobs; one answer costs no pass over the jobs.
+
+    Not for several threads at a time: failures are remembered on the way.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        state = State(snapshot)
+        options = Options(state)
+        self._ranks: dict[str, Rank] = {}
+        for tenant in state.tree.root.children:
+            self._ranks.update(state.walk(tenant).ranks)
+        self.plan = result = Pass(state, options, Limits(state, options)).run()
+        self._snapshot = snapshot
+        self._state = state
+        self._starts = {start.job: start for start in result.start}
+        self._waits = {wait.job: number for number, wait in enumerate(result.wait)}
+        self._holds = {hold.job: hold for hold in result.hold}
+        self._reservations = {found.job: found for found in result.reservations}
+        self._first = [(number, wait.job) for number, wait in enumerate(result.wait) if wait.rank is not None][:_AHEAD]
+        self._trials = Trials(snapshot, result, state, options)
+
+    @property
+    def ranks(self) -> Mapping[str, Rank]:
+        """The ranks of what runs, before anything that the plan changes."""
+        return self._ranks
+
+    def explain(self, job_id: str, *, tries: bool = True) -> Explanation:
+        """Why a job waits.  ``tries`` adds counterfactuals.  Raises `NotFound` for a job that is not alive."""
+        job = self._state.jobs.get(job_id)
+        if job is None:
+            raise NotFound(f"there is no live job {job_id[:80]!r}")
+        if job.state is not RunState.QUEUED:
+            return Explanation(job_id, job.state, self._ranks.get(job_id))
+        start = self._starts.get(job_id)
+        if start is not None:
+            return Explanation(job_id, job.state, start.rank, starts_now=True, eta=self._snapshot.now)
+        index = self._waits.get(job_id)
+        if index is None:
+            raise NotFound(f"job {job_id[:80]!r} has not arrived yet")
+        wait, hold = self.plan.wait[index], self._holds.get(job_id)
+        return Explanation(
+            job=job_id,
+            state=job.state,
+            rank=wait.rank,
+            position=wait.position,
+            pool_position=index + 1,
+            reasons=wait.reasons,
+            ahead=self._ahead(index) if wait.rank is not None else (),
+            hold=hold,
+            reservation=self._reservations.get(job_id),
+            eta=max((reason.until for reason in wait.reasons if reason.until is not None), default=None),
+            counterfactuals=tuple(_counterfactual(*pair) for pair in self.tried(job, wait.reasons))
+            if tries and hold is None
+            else (),
+        )
+
+    def _ahead(self, index: int) -> tuple[Ahead, ...]:
+        return tuple(_ahead(self._state.jobs[name]) for number, name in self._first if number < index)
+
+    def tried(self, job: Job, reasons: tuple[Reason, ...]) -> tuple[tuple[Change, Verdict], ...]:
+        """Changes that help: first those that need nobody to leave, then the others, one of a kind."""
+        if any(reason.code in _FINAL for reason in reasons):
+            return ()
+        trials = self._trials
+        trials.runs_reset()
+        times = [reserved.time for reserved in self.plan.reservations if reserved.job != job.id]
+        found: dict[str, tuple[Change, Verdict]] = {}
+        proposed = [ladder for ladder in ladders(self._snapshot, job, reasons, times) if ladder]
+        for ladder in proposed:
+            if len(found) < _COUNTERFACTUALS and ladder[0].kind not in found:
+                change = _least(trials, ladder)
+                verdict = trials.start(job, change.job) if change is not None else None
+                if change is not None and verdict is not None:
+                    found[change.kind] = (change, verdict)
+        left = _EVICTIONS
+        for change in (ladder[0] for ladder in proposed):
+            wanted = change.kind in _EVICTING and change.kind not in found
+            if wanted and left and len(found) < _COUNTERFACTUALS:
+                left -= 1
+                verdict = trials.evict(job, change.job)
+                if verdict is not None:
+                    found[change.kind] = (change, verdict)
+        return tuple(sorted(found.values(), key=lambda pair: not pair[1].now))
+
+
+def _least(trials: Trials, ladder: Ladder) -> Change | None:
+    """The first change of a ladder that fits, found by halving."""
+    if not trials.fits(ladder[-1].job):
+        return None
+    low, high = 0, len(ladder) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if trials.fits(ladder[middle].job):
+            high = middle
+        else:
+            low = middle + 1
+    return ladder[low]
+
+
+def _counterfactual(change: Change, verdict: Verdict) -> Counterfactual:
+    return Counterfactual(change.text, verdict.now, change.kind, change.value, verdict.at)
+
+
 def _ahead(job: Job) -> Ahead:
     milli = seats_milli(job.seats) if job.seats else job.gpu.milli * job.nodes
     return Ahead(job.id, job.user, queue_tenant(job.queue), milli, job.submitted, job.queue)
-
-
-def _counterfactuals(snapshot: Snapshot, job: Job, reasons: tuple[Reason, ...]) -> Iterator[Counterfactual]:
-    """Changes that help, each tried on the planner."""
-    if any(reason.code in _FINAL for reason in reasons):
-        return
-    found = 0
-    for text, changed in _changes(snapshot, job, reasons):
-        others = tuple(other for other in snapshot.jobs if other.id != job.id)
-        result = plan(replace(snapshot, jobs=(*others, changed)))
-        now = any(start.job == job.id for start in result.start)
-        if now or any(hold.job == job.id for hold in result.hold):
-            yield Counterfactual(text, now)
-            found += 1
-            if found == _COUNTERFACTUALS:
-                return
-
-
-def _changes(snapshot: Snapshot, job: Job, reasons: tuple[Reason, ...]) -> Iterator[tuple[str, Job]]:
-    """A smaller amount, another model, another queue of the same tenant; at most one of the first kind."""
-    gpu = job.gpu
-    have = [reason.have for reason in reasons if reason.have is not None and reason.code in _AMOUNTS]
-    limits = [reason.limit - reason.have for reason in reasons if reason.limit is not None and reason.have is not None]
-    smaller = min([*have, *limits], default=0) // job.nodes // CARD * CARD
-    if 0 < smaller < gpu.milli_min:
-        yield (
-            f"asking for {milli_format(smaller)} cards" + (" on each node" if job.nodes > 1 else ""),
-            replace(job, gpu=replace(gpu, milli=smaller, milli_min=smaller)),
-        )
-    if gpu.models:
-        models = {state.spec.cards.model for state in snapshot.nodes if state.spec.cards is not None}
-        for model in sorted(model for model in models if not gpu.model_matches(model))[:_COUNTERFACTUALS]:
-            other = CardRequest(gpu.milli, gpu.milli_min, models=(model,), slice=gpu.slice, slices=gpu.slices)
-            yield f"using {model} cards", replace(job, gpu=other)
-    if not job.preemptible and any(reason.code is Code.NEEDS_GUARANTEE for reason in reasons):
-        yield "setting preemptible: true", replace(job, preemptible=True)
-    for queue in sorted(snapshot.queues, key=lambda config: config.name):
-        if queue.leaf and queue.name != job.queue and queue_tenant(queue.name) == queue_tenant(job.queue):
-            yield f"using the queue {queue.name}", replace(job, queue=queue.name)
-
-
-_AMOUNTS = frozenset({Code.INSUFFICIENT_CARDS, Code.FRAGMENTED})

@@ -54,8 +54,8 @@ def plan_without(snapshot: Snapshot, plan: Plan, violations: tuple[Violation, ..
     current, found = plan, violations
     for number in range(1, _ROUNDS + 1):
         aside |= _claimants(current, found if number < _ROUNDS else ())
-        current = plan_make(_set_aside(snapshot, aside))
-        everything = guard(_set_aside(snapshot, aside), current)
+        current = plan_make(set_aside(snapshot, aside))
+        everything = guard(set_aside(snapshot, aside), current)
         found = harmful(everything)
         if not found:
             return Guarded(current, violations, everything, tuple(sorted(aside)))
@@ -78,7 +78,9 @@ def _claimants(plan: Plan, violations: tuple[Violation, ...]) -> set[str]:
     return owners or {*seats, *(evict.claimant for evict in plan.evict)}
 
 
-def _set_aside(snapshot: Snapshot, names: set[str]) -> Snapshot:
+def set_aside(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
+    """`snapshot` with those jobs not to be considered, and told why."""
+    names = frozenset(names)
     jobs = tuple(
         replace(job, blocked_by=(*job.blocked_by, _ASIDE)) if job.id in names else job for job in snapshot.jobs
     )

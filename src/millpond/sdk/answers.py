@@ -129,6 +129,21 @@ class Hold(TypedDict):
 class Counterfactual(TypedDict):
     change: str
     starts_now: bool
+    kind: NotRequired[str]
+    value: NotRequired[str]
+    at: NotRequired[str | None]
+
+
+class Eta(TypedDict):
+    p10: str
+    p50: str
+    p90: str | None
+    made_at: str
+
+
+class Reservation(TypedDict):
+    at: str
+    placement: list[Seat]
 
 
 class Explanation(TypedDict):
@@ -145,6 +160,8 @@ class Explanation(TypedDict):
     reasons: list[Reason]
     ahead: list[Ahead]
     hold: Hold | None
+    reservation: NotRequired[Reservation | None]
+    forecast: NotRequired[Eta | None]
     counterfactuals: list[Counterfactual]
     simulated: bool
 
@@ -264,6 +281,7 @@ class PoolJob(TypedDict):
     pool_position: int | None
     reason: Reason | None
     placed: list[str]
+    forecast: NotRequired[Eta | None]
 
 
 class PoolView(TypedDict):
@@ -273,6 +291,20 @@ class PoolView(TypedDict):
     simulated: bool
     running: list[PoolJob]
     waiting: list[PoolJob]
+
+
+class QueueAccuracy(TypedDict):
+    queue: str
+    judged: int
+    held: int
+    open: int
+    median_error: int | None
+
+
+class Accuracy(TypedDict):
+    at: str
+    since: str
+    items: list[QueueAccuracy]
 
 
 class QuotaChange(TypedDict):

@@ -8,15 +8,17 @@ from datetime import datetime
 
 from millpond.authz.actors import SYSTEM, Actor
 from millpond.db.session import Tx
+from millpond.db.stores.promises import promise_list
 from millpond.db.stores.world import world_load
 from millpond.domain.jobs import JobState
-from millpond.domain.records import JobRecord, World
-from millpond.scheduling.explain import Explanation, explain_in, offer
+from millpond.domain.records import JobRecord, PromiseRecord, World
+from millpond.scheduling.explain import Explanation, offer
 from millpond.scheduling.snapshot import RunState
 from millpond.scheduling.world import job_make
 from millpond.services.deps import Services
 from millpond.services.jobs import JobRef, job_find
 from millpond.services.planning import Pool, Sight, pool_of, sight_of
+from millpond.services.promises import offer_promise
 from millpond.services.standing import Standings
 from millpond.services.submissions import job_prepare, spec_read
 
@@ -34,11 +36,18 @@ class Answer:
     offered: bool
     names: Mapping[str, str]
     """Names of the jobs ahead that may be shown, by id."""
+    promise: PromiseRecord | None = None
+    """When it was last said to start; only while it waits."""
 
 
 def job_why(deps: Services, standings: Standings, actor: Actor, ref: JobRef) -> Answer:
     """Every limit that binds now, who is ahead, and the expected start."""
-    found = deps.database.run("job_why", lambda tx: job_find(tx, actor, ref))
+
+    def work(tx: Tx) -> tuple[JobRecord, PromiseRecord | None]:
+        record = job_find(tx, actor, ref)
+        return record, promise_list(tx, actor, [record.id]).get(record.id)
+
+    found, promise = deps.database.run("job_why", work)
     standing = standings.now()
     pool = standing.pool
     job = pool.jobs().get(found.id)
@@ -46,8 +55,8 @@ def job_why(deps: Services, standings: Standings, actor: Actor, ref: JobRef) -> 
         # It has ended, perhaps between the two reads.
         ended = deps.database.run("job_why", lambda tx: job_find(tx, actor, JobRef(found.id)))
         return _answer(_over(ended), ended, pool)
-    explanation = explain_in(pool.snapshot, standing.plan, job.id)
-    return _answer(_shown(explanation, sight_of(actor), pool), job, pool)
+    explanation = standing.explain(job.id)
+    return replace(_answer(_shown(explanation, sight_of(actor), pool), job, pool), promise=promise)
 
 
 def offer_make(deps: Services, actor: Actor, body: object) -> Answer:
@@ -59,8 +68,12 @@ def offer_make(deps: Services, actor: Actor, body: object) -> Answer:
 
     job, world = deps.database.run("offer_make", work, snapshot=True)
     pool = pool_of(world, job.submitted_at)
-    found = offer(pool.snapshot, job_make(job, pool.snapshot.now))
-    return replace(_answer(_shown(found, sight_of(actor), pool), job, pool), offered=True)
+    offered = job_make(job, pool.snapshot.now)
+    found = offer(pool.snapshot, offered)
+    promise = None
+    if found.reasons and found.hold is None:
+        promise = offer_promise(deps, replace(pool.snapshot, jobs=(*pool.snapshot.jobs, offered)), job)
+    return replace(_answer(_shown(found, sight_of(actor), pool), job, pool), offered=True, promise=promise)
 
 
 def _answer(found: Explanation, job: JobRecord, pool: Pool) -> Answer:

@@ -18,6 +18,7 @@ JOB = f"/v1/jobs/{answers.JOB_ID}"
 CASES = {
     "ps": ("ps",),
     "queue": ("queue",),
+    "accuracy": ("queue", "--accuracy"),
     "why": ("why", "factor-9"),
     "describe": ("describe", "factor-9"),
     "nodes": ("nodes",),
@@ -38,6 +39,7 @@ def record(millpond: CommandLine) -> None:
     )
     on.on("GET", "/v1/queues", answers.tree())
     on.on("GET", "/v1/queue", answers.pool())
+    on.on("GET", "/v1/queues/accuracy", answers.accuracy())
     on.on("GET", "/v1/jobs/factor-9/why", answers.explanation())
     on.on("GET", f"{JOB}/why", answers.explanation())
     waiting = answers.job(attempts=1, reason="reclaimed", exit_code=75, checkpointed=True, started_at=answers.at(-399))

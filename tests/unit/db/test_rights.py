@@ -47,11 +47,14 @@ ARGUMENTS: dict[str, Any] = {
     "node": "n1",
     "now": NOW,
     "project": "lab",
+    "promises": [],
     "put": [HoldRecord("j1", (), NOW, ())],
     "queue": "alpha/batch",
     "queues": [],
     "role": Role.MEMBER,
     "scopes": (),
+    "shares": (0, 1000),
+    "since": NOW,
     "specs": [node("n9")],
     "states": [JobState.QUEUED],
     "tenant": "alpha",
@@ -83,7 +86,12 @@ SYSTEM_ONLY = {
     "idempotency_prune",
     "jobs_blocked_by",
     "node_sync",
+    "promise_results",
+    "promises_add",
+    "promises_prune",
+    "run_times",
     "world_load",
+    "world_mark",
 }
 """Changing this list is a decision: what only the platform itself may do, no person."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from millpond.domain.errors import Conflict, NotFound
-from millpond.scheduling.decisions import Plan, Rank, plan_json
-from millpond.scheduling.explain import explain, explain_in, offer
+from millpond.scheduling.decisions import Rank, plan_json
+from millpond.scheduling.explain import Explainer, explain, offer
 from millpond.scheduling.snapshot import RunState, Snapshot
 from tests.builders import job, node, plan, pool, queue, running, snapshot
 
@@ -81,8 +81,6 @@ def test_unknown_and_not_yet() -> None:
         explain(world(), "nobody")
     with pytest.raises(NotFound):
         explain(world(job("later", "a/batch", 1, submitted=60)), "later")
-    with pytest.raises(NotFound):
-        explain_in(world(job("p", "a/batch", 1)), Plan(0), "p")
 
 
 def test_offers() -> None:
@@ -95,9 +93,11 @@ def test_offers() -> None:
 
 def test_an_explanation_agrees_with_the_plan() -> None:
     before = world(job("p", "a/batch", 8), job("q", "a/prod", 8))
-    result = plan(before)
+    explainer = Explainer(before)
+    result = explainer.plan
+    assert result == plan(before)
     for wait in result.wait:
-        found = explain_in(before, result, wait.job, tries=False)
+        found = explainer.explain(wait.job, tries=False)
         assert (found.position, found.rank, found.reasons) == (wait.position, wait.rank, wait.reasons)
     shown = plan_json(result)
     assert set(shown) == {"start", "evict", "hold", "wait", "reshape"}

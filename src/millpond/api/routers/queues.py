@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query
 
 from millpond.api.bodies import body_schema
 from millpond.api.context import Deps, JsonBody, Plans, Who
-from millpond.api.schemas.queues import PoolView, QueueTree, QuotaPut, QuotaResult
-from millpond.api.shapes import pool_view_shape, queue_tree_shape, quota_shape
-from millpond.services import queues, quotas
+from millpond.api.schemas.queues import Accuracy, PoolView, QueueTree, QuotaPut, QuotaResult
+from millpond.api.shapes import accuracy_shape, pool_view_shape, queue_tree_shape, quota_shape
+from millpond.services import promises, queues, quotas
 
 router = APIRouter(tags=["queues"])
 
@@ -21,14 +21,21 @@ def queue_tree(deps: Deps, actor: Who) -> QueueTree:
     return queue_tree_shape(queues.queue_tree(deps, actor))
 
 
+@router.get("/v1/queues/accuracy")
+def queue_accuracy(deps: Deps, actor: Who) -> Accuracy:
+    """How often promised starts of the last 30 days lay in their interval, of the queues that the caller may see."""
+    return accuracy_shape(promises.accuracy_read(deps, actor))
+
+
 @router.get("/v1/queue")
 def pool_view(
+    deps: Deps,
     plans: Plans,
     actor: Who,
     leaf: Annotated[str, Query(max_length=200, description="Only this queue (an inner one: all below it).")] = "",
 ) -> PoolView:
     """Who runs and who waits, in order, with the first reason of each."""
-    return pool_view_shape(queues.pool_view(plans, actor, leaf))
+    return pool_view_shape(queues.pool_view(deps, plans, actor, leaf))
 
 
 @router.put("/v1/quota", openapi_extra=body_schema(QuotaPut))

@@ -50,7 +50,29 @@ class Counterfactual(Schema):
     """A change that was tried on the planner."""
 
     change: str = Field(description="What would be different, as one sentence.")
-    starts_now: bool = Field(description="Whether it would start now.")
+    starts_now: bool = Field(description="Whether it would start now; otherwise at `at`, when others have left.")
+    kind: str = Field(
+        default="",
+        description="`amount`, `nodes`, `model`, `queue`, `duration`, `preemptible`, `topology`, `cpu` or `memory`.",
+    )
+    value: str = Field(default="", description="What it would be, as one writes it in a job file.")
+    at: datetime | None = Field(default=None, description="When it would start.")
+
+
+class Eta(Schema):
+    """A promised start: of ten such jobs one starts before `p10`, five before `p50`, nine before `p90`."""
+
+    p10: datetime = Field(description="One of ten starts before.")
+    p50: datetime = Field(description="The middle.")
+    p90: datetime | None = Field(description="Nine of ten start before; null: too far ahead to say.")
+    made_at: datetime = Field(description="When this was promised.")
+
+
+class Reservation(Schema):
+    """Cards that others may not be in the way of when the job's turn comes."""
+
+    at: datetime = Field(description="The earliest moment at which it fits, if nobody ends sooner.")
+    placement: list[Seat] = Field(description="Where it would sit then.")
 
 
 class Explanation(Schema):
@@ -65,9 +87,11 @@ class Explanation(Schema):
     position: int | None = Field(description="Place in its leaf, 1-based.")
     pool_position: int | None = Field(description="Place in the whole pool, 1-based.")
     starts_now: bool = Field(description="Whether it would start in a planning pass made now.")
-    eta: datetime | None = Field(description="Expected start, if known.")
+    eta: datetime | None = Field(description="Expected start, if known: the certain one, else the forecast's middle.")
+    forecast: Eta | None = Field(default=None, description="The promised start with its interval, while it waits.")
     reasons: list[Reason] = Field(description="All limits that bind now; empty if it runs or starts now.")
     ahead: list[Ahead] = Field(description="Jobs that stand before it.")
     hold: Hold | None = Field(description="Cards kept for it, if any.")
+    reservation: Reservation | None = Field(default=None, description="Cards reserved for it, if any.")
     counterfactuals: list[Counterfactual] = Field(description="Changes that would let it start sooner.")
     simulated: bool = Field(description="Whether some of the pool's cards are simulated.")

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from millpond.api.schemas.base import Schema
-from millpond.api.schemas.explanations import Reason
+from millpond.api.schemas.explanations import Eta, Reason
 from millpond.domain.jobs import JobState, JobType, QueueClass
 from millpond.domain.queues import Dequeue
 
@@ -75,6 +75,7 @@ class PoolJob(Schema):
     pool_position: int | None = Field(description="Waiting: place in the whole pool, 1-based; null if running.")
     reason: Reason | None = Field(description="Waiting: the first reason that binds now; `why` has all.")
     placed: list[str] = Field(description="Running: its nodes; empty if hidden.")
+    forecast: Eta | None = Field(default=None, description="Waiting: the promised start; null if none or hidden.")
 
 
 class PoolView(Schema):
@@ -86,6 +87,24 @@ class PoolView(Schema):
     simulated: bool = Field(description="Whether some of the pool's cards are simulated.")
     running: list[PoolJob] = Field(description="Running jobs, the safest rank first.")
     waiting: list[PoolJob] = Field(description="Waiting jobs in the order in which they are considered.")
+
+
+class QueueAccuracy(Schema):
+    """How the promised starts of one leaf did."""
+
+    queue: str = Field(description="The leaf.")
+    judged: int = Field(description="Promises whose job has started, or should have and has not.")
+    held: int = Field(description="Of these, started between P10 and P90.")
+    open: int = Field(description="Promises that cannot be judged yet.")
+    median_error: int | None = Field(description="Seconds between the promised middle and the start; null: no start.")
+
+
+class Accuracy(Schema):
+    """How promised starts did.  Of ten, eight should hold: fewer is too bold, more is too timid."""
+
+    at: datetime = Field(description="When this was true.")
+    since: datetime = Field(description="Promises made since then are counted.")
+    items: list[QueueAccuracy] = Field(description="By leaf.")
 
 
 class QueueInput(Schema):

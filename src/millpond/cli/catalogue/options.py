@@ -60,6 +60,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "ps.queue": ("Only of this queue.", "只看该队列。"),
     "ps.state": ("Only in this state (repeatable).", "只看该状态（可重复）。"),
     "ps.user": ("Jobs of this user.", "该用户的作业。"),
+    "queue.accuracy_option": (
+        "How often promised starts lay in their interval, by queue.",
+        "承诺的启动时间落在区间内的比例（按队列）。",
+    ),
     "quota.dry_run": ("Only show the difference.", "只显示差异。"),
     "quota.yes": ("Do not ask.", "不再询问。"),
     "run.detach_option": ("Submit and leave; print the id.", "提交后即离开；输出编号。"),

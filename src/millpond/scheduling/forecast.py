@@ -1,0 +1,293 @@
+"""When waiting jobs will start (scheduling §7): the planner, rolled forward in virtual time.
+
+How long jobs run is not known, so the future is played several times.  In each scenario every job runs for as long as
+some share of its kind does (`history`); the shares are dealt so that over the scenarios each job gets short and long
+runs alike, and no two jobs go in step: job j gets share (a·s + b) mod S in scenario s, with a and b from its name and
+S prime (a rank-1 lattice; Niederreiter, *Random Number Generation and Quasi-Monte Carlo Methods*, 1992, ch. 5).  There
+is no randomness: the same input gives the same answer.
+
+The grace of evictions passes in no time here, and nobody new arrives.  What that leaves out is learnt from how earlier
+promises did: `Calibration`, a split-conformal correction (Vovk et al., *Algorithmic Learning in a Random World*, 2005).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from zlib import crc32
+
+from millpond.scheduling.decisions import Plan
+from millpond.scheduling.history import WHOLE, RunTimes, Span, span_of
+from millpond.scheduling.plan import plan
+from millpond.scheduling.snapshot import Hold, Job, RunState, Seat, Snapshot
+
+Planner = Callable[[Snapshot], Plan]
+
+SCENARIOS = 13
+"""Prime, as the lattice needs it."""
+
+_SCENARIOS_LARGE = 7
+_LARGE = 3_000
+"""Jobs and nodes from which fewer scenarios are played."""
+
+HORIZON = 14 * 86_400
+"""Nobody is told a start later than this many seconds from now."""
+
+_PASSES = 160
+"""Planning passes of one scenario."""
+
+_STEP_MIN, _STEP_SHARE = 5, 25
+"""Ends closer together than 1/25 of the time gone by are taken as one; nothing is told more precisely anyway."""
+
+SCORES_MIN = 30
+"""Promises that must have been kept or broken before they correct new ones."""
+
+_WIDTH_MIN = 60
+"""Intervals are taken to be at least this wide, seconds, when they are judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eta:
+    """Seconds of the snapshot's clock before which 10, 50 and 90 % of such jobs start; None: beyond the horizon."""
+
+    p10: int | None
+    p50: int | None
+    p90: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A raw forecast and what came of it, all in seconds from the moment of the promise."""
+
+    p10: int
+    p50: int
+    p90: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Where 10, 50 and 90 % of past starts lay: thousandths of the way from P50 to P90 (above 0) or to P10 (below)."""
+
+    low: int = -WHOLE
+    middle: int = 0
+    high: int = WHOLE
+
+    def correct(self, raw: Eta, now: int) -> Eta:
+        """The interval that would have held for 80 % of past promises."""
+        if raw.p50 is None or raw.p10 is None:
+            return raw
+        p90 = raw.p90 if raw.p90 is not None else now + HORIZON
+        below, above = _widths(raw.p10 - now, raw.p50 - now, p90 - now)
+        points: list[int | None] = []
+        for share in (self.low, self.middle, self.high):
+            point = raw.p50 + share * (above if share > 0 else below) // WHOLE
+            points.append(max(now, point) if point - now < HORIZON else None)
+        return Eta(points[0], points[1], points[2])
+
+
+def calibration_make(scores: Iterable[Score]) -> Calibration:
+    """What past promises teach; too few teach nothing."""
+    found = sorted(_miss(score) for score in scores)
+    if len(found) < SCORES_MIN:
+        return Calibration()
+    last = len(found) - 1
+    return Calibration(found[last // 10], found[last // 2], found[-(-last * 9 // 10)])
+
+
+def _miss(score: Score) -> int:
+    below, above = _widths(score.p10, score.p50, score.p90)
+    late = score.start - score.p50
+    return late * WHOLE // (above if late > 0 else below)
+
+
+def _widths(p10: int, p50: int, p90: int) -> tuple[int, int]:
+    """How far P10 and P90 are from P50, at least a little."""
+    least = max(_WIDTH_MIN, p50 // 10)
+    return max(p50 - p10, least), max(p90 - p50, least)
+
+
+def forecast(
+    snapshot: Snapshot,
+    times: RunTimes | None = None,
+    *,
+    calibration: Calibration | None = None,
+    planner: Planner = plan,
+    scenarios: int | None = None,
+) -> dict[str, Eta]:
+    """The start of every job that waits for the scheduler, by id."""
+    rolled = Forecast(snapshot, times or RunTimes(), planner=planner, scenarios=scenarios)
+    while rolled.step():
+        pass
+    return rolled.etas(calibration or Calibration())
+
+
+class Forecast:
+    """A forecast in the making: one `step` is one planning pass, so that who has other things to do may pause."""
+
+    def __init__(
+        self, snapshot: Snapshot, times: RunTimes, *, planner: Planner = plan, scenarios: int | None = None
+    ) -> None:
+        large = len(snapshot.jobs) + len(snapshot.nodes) > _LARGE
+        self._count = scenarios or (_SCENARIOS_LARGE if large else SCENARIOS)
+        self._snapshot = snapshot
+        self._planner = planner
+        self._spans = {job.id: span_of(job, times, snapshot.settings) for job in snapshot.jobs}
+        self._names = [
+            job.id
+            for job in snapshot.jobs
+            if job.state is RunState.QUEUED and not job.blocked_by and job.submitted <= snapshot.now
+        ]
+        self._starts: dict[str, list[int | None]] = {name: [] for name in self._names}
+        self._done = 0
+        self._rolling: _Scenario | None = None
+
+    def step(self) -> bool:
+        """One pass further; False when there is nothing left to do."""
+        if not self._names or self._done == self._count:
+            return False
+        if self._rolling is None:
+            self._rolling = _Scenario(self._snapshot, self._planner, self._spans, self._done, self._count)
+        if not self._rolling.step():
+            for name, found in self._starts.items():
+                found.append(self._rolling.starts.get(name))
+            self._rolling, self._done = None, self._done + 1
+        return True
+
+    def etas(self, calibration: Calibration) -> dict[str, Eta]:
+        """What the scenarios played so far say, corrected by how earlier promises did."""
+        now = self._snapshot.now
+        return {name: calibration.correct(found, now) for name, found in self.raw().items()}
+
+    def raw(self) -> dict[str, Eta]:
+        """What the scenarios say by themselves."""
+        return {name: _eta(found) for name, found in self._starts.items() if found}
+
+
+def _eta(starts: Sequence[int | None]) -> Eta:
+    far = max((start for start in starts if start is not None), default=0) + 1
+    ordered = sorted(far if start is None else start for start in starts)
+    last = len(ordered) - 1
+    points = [ordered[index] for index in (last // 10, last // 2, -(-last * 9 // 10))]
+    return Eta(*(None if point == far else point for point in points))
+
+
+def share_of(name: str, scenario: int, count: int) -> int:
+    """The share of a job in a scenario, thousandths: the middle of one of `count` equal parts."""
+    code = crc32(name.encode())
+    factor, shift = 1 + code % (count - 1) if count > 1 else 1, (code >> 8) % count
+    return ((factor * scenario + shift) % count * 2 + 1) * WHOLE // (2 * count)
+
+
+class _Scenario:
+    """One play of the future.  ``starts``: when each job first starts."""
+
+    def __init__(
+        self, snapshot: Snapshot, planner: Planner, spans: Mapping[str, Span | None], number: int, count: int
+    ) -> None:
+        self._snapshot = snapshot
+        self._planner = planner
+        self._spans = spans
+        self._number, self._count = number, count
+        self._begin = self._now = snapshot.now
+        self._jobs = {job.id: job for job in snapshot.jobs if job.submitted <= snapshot.now}
+        self._holds = {hold.job: hold for hold in snapshot.holds}
+        self._saved: dict[str, int] = {}
+        """Seconds of work that a job keeps from before it was evicted."""
+        self._ends: list[tuple[int, str, int]] = []
+        self._waiting = sum(1 for job in self._jobs.values() if job.state is RunState.QUEUED and not job.blocked_by)
+        self._passes = 0
+        self.starts: dict[str, int] = {}
+        for job in self._jobs.values():
+            self._end_plan(job)
+
+    def step(self) -> bool:
+        """One pass, and on to the next moment at which something ends; False when nobody else will start."""
+        self._passes += 1
+        result = self._planner(
+            replace(self._snapshot, now=self._now, jobs=tuple(self._jobs.values()), holds=tuple(self._holds.values()))
+        )
+        again = self._apply(result)
+        if not again and not self._advance():
+            return False
+        return self._waiting > 0 and self._passes < _PASSES and self._now - self._begin < HORIZON
+
+    # -- one pass
+
+    def _apply(self, result: Plan) -> bool:
+        """Let the plan happen at once; True if cards are held, so that the same moment needs another pass."""
+        for name in result.drop_holds:
+            self._holds.pop(name, None)
+        graces = {evict.claimant: evict.deadline for evict in result.evict}
+        for evict in result.evict:
+            self._leave(self._jobs[evict.job])
+        for start in result.start:
+            self._start(self._jobs[start.job], start.seats)
+        fresh = False
+        for hold in result.hold:
+            leaving = [name for name in hold.victims if self._jobs[name].state is not RunState.QUEUED]
+            if hold.job in graces:
+                self.starts.setdefault(hold.job, graces[hold.job])
+            for name in leaving:
+                if self._jobs[name].state is RunState.DRAINING:
+                    self._leave(self._jobs[name])
+            fresh = fresh or hold.job not in self._holds or bool(leaving)
+            self._holds[hold.job] = Hold(hold.job, hold.seats, hold.until)
+        return fresh
+
+    def _start(self, job: Job, seats: tuple[Seat, ...]) -> None:
+        self._holds.pop(job.id, None)
+        self.starts.setdefault(job.id, self._now)
+        started = replace(job, state=RunState.RUNNING, seats=seats, started=self._now, checkpointed=None, until=None)
+        self._jobs[job.id] = started
+        self._waiting -= 1
+        self._end_plan(started)
+
+    def _leave(self, job: Job) -> None:
+        """Back to the queue, with what it has saved."""
+        started = job.started if job.started is not None else self._now
+        saved = self._now if job.saves_on_signal else job.checkpointed
+        if saved is not None:
+            self._saved[job.id] = self._saved.get(job.id, 0) + max(0, saved - started)
+        self._jobs[job.id] = replace(
+            job, state=RunState.QUEUED, seats=(), started=None, checkpointed=None, until=None, blocked_by=()
+        )
+        self._waiting += 1
+
+    # -- time
+
+    def _end_plan(self, job: Job) -> None:
+        span = self._spans[job.id]
+        if job.state is RunState.QUEUED or job.started is None:
+            return
+        if job.state is RunState.DRAINING:
+            heapq.heappush(self._ends, (max(self._now, job.until or self._now), job.id, job.started))
+        elif span is not None:
+            ran = max(0, self._begin - job.started) if job.started < self._begin else 0
+            share = share_of(job.id, self._number, self._count)
+            seconds = span.after(ran, share, job.max_duration) - self._saved.get(job.id, 0)
+            heapq.heappush(self._ends, (job.started + max(1, seconds), job.id, job.started))
+
+    def _advance(self) -> bool:
+        """Go to the next end, and take those that follow soon after with it; False if nothing ends any more."""
+        while self._ends and not self._alive(self._ends[0]):
+            heapq.heappop(self._ends)
+        if not self._ends:
+            return False
+        first = self._ends[0][0]
+        until = first + max(_STEP_MIN, (first - self._begin) // _STEP_SHARE)
+        while self._ends and self._ends[0][0] <= until:
+            moment, name, started = heapq.heappop(self._ends)
+            if self._alive((moment, name, started)):
+                self._now = max(self._now, moment)
+                job = self._jobs[name]
+                if job.state is RunState.DRAINING:
+                    self._leave(job)
+                else:
+                    del self._jobs[name]
+        return True
+
+    def _alive(self, end: tuple[int, str, int]) -> bool:
+        job = self._jobs.get(end[1])
+        return job is not None and job.state is not RunState.QUEUED and job.started == end[2]

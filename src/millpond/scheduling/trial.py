@@ -1,0 +1,158 @@
+"""Whether a changed job would start, exactly as the planner would decide it (scheduling §7).
+
+Two ways lead to the same answer.  The plain one runs the planner on the changed snapshot.  The quick one uses that
+most pools are *settled*: the plan of this moment starts, evicts and holds nothing new, so every waiting job was judged
+on one and the same state, and failed there.  Put the changed job in:
+
+- Whoever is judged before it fails as before, since nothing has changed.  So it meets that very state, and starts if
+  `Options.start` finds seats there, or holds cards if `eviction_find` finds victims.
+- Nobody takes its place later in the pass.  One that must not be stopped, or that holds cards, cannot be chosen as a
+  victim.  For any other: a claim that evicts it with a set of victims could have used the idle cards it sits on, and
+  would have evicted the rest of that set before; unless its coming lowers somebody else's rank.  That is looked at,
+  and if it does, the plain way decides.
+
+Leaves that are first in, first out, and jobs with a reservation, are left to the plain way, since there a job that goes
+makes others move up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+from millpond.domain.jobs import QueueClass
+from millpond.scheduling.decisions import Plan
+from millpond.scheduling.fit import ask_make
+from millpond.scheduling.options import Options
+from millpond.scheduling.plan import PROD_GRACE, plan
+from millpond.scheduling.preempt import Eviction, eviction_find
+from millpond.scheduling.rank import tenant_walk
+from millpond.scheduling.snapshot import Job, Seat, Snapshot
+from millpond.scheduling.state import State
+from millpond.scheduling.tasks import Kind
+
+_SMALL = 1_500
+"""Jobs and nodes up to which a pool is planned anew without a second thought."""
+
+_RUNS_SMALL, _RUNS_LARGE = 12, 2
+"""Runs of the planner for one question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """It would start at once (``now``), or hold cards and start when the last victim has left, at ``at``."""
+
+    now: bool
+    at: int
+
+
+class Trials:
+    """Trials on one snapshot.
+
+    ``result`` is its plan, ``state`` what the making of that plan has left, and ``options`` those of that pass.
+    ``runs``: how often one question may run the planner; by default as the size of the pool allows.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, result: Plan, state: State, options: Options, runs: int | None = None
+    ) -> None:
+        self._snapshot = snapshot
+        self._state = state
+        self._options = options
+        self._settled = not result.start and not result.evict and not result.drop_holds
+        self._settled = self._settled and all(hold.job in state.holds for hold in result.hold)
+        self._reserved = {reserved.job for reserved in result.reservations}
+        small = len(snapshot.jobs) + len(snapshot.nodes) <= _SMALL
+        self._most = runs if runs is not None else _RUNS_SMALL if small else _RUNS_LARGE
+        self._runs = self._most
+
+    def runs_reset(self) -> None:
+        """A new question: the planner may be run again."""
+        self._runs = self._most
+
+    def fits(self, job: Job) -> bool:
+        """Whether it fits without anybody leaving, beside all that the plan starts."""
+        return self._options.start(_alias(job)) is not None
+
+    def start(self, job: Job, changed: Job) -> Verdict | None:
+        """The verdict on `changed`, which `fits`, in place of `job`; None if it does not start, or nobody can tell."""
+        if self._quick(job, changed):
+            found = self._options.start(_alias(changed))
+            if found is None:
+                return None
+            if not changed.preemptible or self._harmless(changed, found[0]):
+                return Verdict(True, self._snapshot.now)
+        return self._plan(job, changed)
+
+    def evict(self, job: Job, changed: Job) -> Verdict | None:
+        """The verdict on `changed`, which does not fit as things are."""
+        if not self._quick(job, changed):
+            return self._plan(job, changed)
+        claim = _alias(changed)
+        ask = ask_make(claim)
+        if not self._options.permitted(claim, ask):
+            return None
+        found = eviction_find(self._state, claim, ask)
+        if found is None:
+            return None
+        if any(victim.kind is Kind.HELD for victim in found.victims):
+            return self._plan(job, changed)
+        return Verdict(False, self._gone(changed, found))
+
+    def _quick(self, job: Job, changed: Job) -> bool:
+        fifo = self._state.leaf(job).fifo or self._state.leaf(changed).fifo
+        return self._settled and not fifo and job.id not in self._reserved
+
+    def _harmless(self, changed: Job, seats: tuple[Seat, ...]) -> bool:
+        """Whether everybody keeps his rank although it runs."""
+        state = self._state
+        leaf = state.leaf(changed)
+        task = state.task_make(changed, seats, Kind.PLACED)
+        mine = sorted([*state.leaf_tasks[leaf], task], key=attrgetter("key"))
+        after = tenant_walk(leaf.tenant, {**state.leaf_tasks, leaf: mine}).ranks
+        return all(after[name] is rank for name, rank in state.walk(leaf.tenant).ranks.items())
+
+    def _gone(self, changed: Job, found: Eviction) -> int:
+        """When the last of the victims, and of those who leave these cards anyway, is gone."""
+        state = self._state
+        prod = state.leaf(changed).klass is QueueClass.PROD
+        times = [
+            victim.until
+            if victim.kind is Kind.DRAINING
+            else state.now + (min(victim.job.grace, PROD_GRACE) if prod else victim.job.grace)
+            for victim in found.victims
+        ]
+        times += [
+            task.until for task in state.tasks.values() if task.kind is Kind.DRAINING and _meet(task.seats, found.seats)
+        ]
+        return max(times, default=state.now)
+
+    def _plan(self, job: Job, changed: Job) -> Verdict | None:
+        """Run the planner on the changed snapshot, if it may still be run."""
+        if self._runs <= 0:
+            return None
+        self._runs -= 1
+        return verdict_plan(self._snapshot, job, changed)
+
+
+def verdict_plan(snapshot: Snapshot, job: Job, changed: Job) -> Verdict | None:
+    """What the planner says when `changed` waits in place of `job`."""
+    others = tuple(other for other in snapshot.jobs if other.id != job.id)
+    result = plan(replace(snapshot, jobs=(*others, changed)))
+    if any(start.job == changed.id for start in result.start):
+        return Verdict(True, snapshot.now)
+    for hold in result.hold:
+        if hold.job == changed.id:
+            return Verdict(False, max(snapshot.now, hold.until - snapshot.settings.hold_timeout))
+    return None
+
+
+def _alias(changed: Job) -> Job:
+    """The changed job under another name: under its own, it would be taken for the one that waits."""
+    return replace(changed, id=f"{changed.id}*")
+
+
+def _meet(ours: Iterable[Seat], theirs: Iterable[Seat]) -> bool:
+    cards = {seat.node: set(seat.cards) for seat in theirs}
+    return any(seat.node in cards and bool(cards[seat.node].intersection(seat.cards)) for seat in ours)

@@ -1,0 +1,94 @@
+"""A counterfactual is never false (scheduling §7): submitted instead, the changed job starts when it is said to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millpond.scheduling.changes import ladders
+from millpond.scheduling.explain import Explainer
+from millpond.scheduling.limits import Limits
+from millpond.scheduling.options import Options
+from millpond.scheduling.plan import Pass, plan
+from millpond.scheduling.snapshot import RunState, Snapshot
+from millpond.scheduling.state import State
+from millpond.scheduling.trial import Trials, verdict_plan
+from tests.properties.worlds import snapshots
+
+CASES = 10_000
+
+
+def settle(snapshot: Snapshot) -> Snapshot:
+    """The world when the plan's starts run and nobody was evicted: what a pool looks like between two events."""
+    for _ in range(3):
+        seats = {start.job: start.seats for start in plan(snapshot).start}
+        if not seats:
+            break
+        jobs = (
+            replace(job, state=RunState.RUNNING, seats=seats[job.id], started=snapshot.now) if job.id in seats else job
+            for job in snapshot.jobs
+        )
+        snapshot = replace(snapshot, jobs=tuple(jobs))
+    return snapshot
+
+
+def counterfactuals_check(snapshot: Snapshot) -> int:
+    """Every counterfactual of every waiting job against the planner; how many there were."""
+    explainer = Explainer(snapshot)
+    result = explainer.plan
+    jobs = {job.id: job for job in snapshot.jobs}
+    held = {hold.job for hold in result.hold}
+    count = 0
+    for wait in result.wait:
+        if wait.job in held:
+            continue
+        for change, verdict in explainer.tried(jobs[wait.job], wait.reasons):
+            assert verdict_plan(snapshot, jobs[wait.job], change.job) == verdict, (wait.job, change)
+            count += 1
+    return count
+
+
+def quick_check(snapshot: Snapshot) -> None:
+    """What is found without running the planner is what the planner says, yes or no."""
+    state = State(snapshot)
+    options = Options(state)
+    result = Pass(state, options, Limits(state, options)).run()
+    trials = Trials(snapshot, result, state, options, runs=0)
+    jobs = {job.id: job for job in snapshot.jobs}
+    held = {hold.job for hold in result.hold}
+    times = [reserved.time for reserved in result.reservations]
+    for wait in result.wait:
+        job = jobs[wait.job]
+        if wait.job in held or wait.rank is None:
+            continue
+        for ladder in ladders(snapshot, job, wait.reasons, times):
+            for change in ladder[:3]:
+                fits = trials.fits(change.job)
+                found = trials.start(job, change.job) if fits else trials.evict(job, change.job)
+                if found is not None:
+                    assert verdict_plan(snapshot, job, change.job) == found, (wait.job, change)
+
+
+@settings(max_examples=150)
+@given(snapshots(), st.booleans())
+def test_counterfactuals_are_true(snapshot: Snapshot, settled: bool) -> None:
+    counterfactuals_check(settle(snapshot) if settled else snapshot)
+
+
+@settings(max_examples=150)
+@given(snapshots())
+def test_the_quick_way_agrees_with_the_planner(snapshot: Snapshot) -> None:
+    quick_check(settle(snapshot))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@settings(max_examples=CASES)
+@given(snapshots())
+def test_counterfactuals_are_true_in_ten_thousand_worlds(snapshot: Snapshot) -> None:
+    settled = settle(snapshot)
+    counterfactuals_check(settled)
+    quick_check(settled)
