@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -30,7 +30,8 @@ from millpond.domain.jobs import AttemptState, EndReason, JobState, QueueClass
 from millpond.domain.records import AttemptRecord, EvictionRecord, HoldRecord, JobRecord, SeatRecord, World
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Violation
 from millpond.scheduling.guarded import Guarded, plan_guarded
-from millpond.scheduling.snapshot import Seat, Snapshot
+from millpond.scheduling.mix import MixMemory
+from millpond.scheduling.snapshot import Seat
 from millpond.scheduling.tasks import seats_milli
 from millpond.scheduling.world import snapshot_make
 
@@ -59,11 +60,12 @@ class PassResult:
 @dataclass(slots=True)
 class PassMemory:
     """What one pass leaves for the next: the refusal and the overdue attempts already reported; ``begun`` is the moment
-    of the first."""
+    of the first; ``requests`` are what jobs have asked for since."""
 
     begun: datetime | None = None
     refused: tuple[Violation, ...] = ()
     overdue: frozenset[str] = frozenset()
+    requests: MixMemory = field(default_factory=MixMemory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,7 @@ def _due_store(tx: Tx, due: tuple[Step, ...], epoch: int, now: datetime) -> Stor
 
 def _plan_run(control: Control, epoch: int, world: World, now: datetime, memory: PassMemory) -> PassResult:
     snapshot = snapshot_make(world, int(now.timestamp()))
+    snapshot = replace(snapshot, mix=memory.requests.observe(snapshot.jobs))
     guarded = plan_guarded(snapshot, control.guard)
     if guarded.refused:
         _plan_refuse(control, epoch, guarded, now, memory)

@@ -52,34 +52,62 @@ class MixCounter:
     """Counts requests as they come, and says when prices should be made anew.
 
     Often at first (after 32, 64, 128 … requests), later every ``every`` requests: prices cost some milliseconds and
-    change little.
+    change little.  What came long ago fades: all counts are halved when there are ``window`` of them.
     """
 
     FIRST = 32
 
-    def __init__(self, every: int = 500) -> None:
+    def __init__(self, known: Mapping[str, int] | None = None, every: int = 500, window: int = 20_000) -> None:
         self._every = every
-        self._counts: dict[str, int] = {}
-        self._seen = 0
+        self._window = window
+        self._counts = dict(known or {})
+        self._seen = sum(self._counts.values())
         self._next = self.FIRST
+        self.due()
 
     def add(self, gpu: CardRequest, cpu: int, count: int = 1) -> None:
-        """`count` requests more; a gang counts once for each of its nodes."""
+        """`count` equal requests more; a gang is one for each of its nodes."""
         key = demand_key(gpu, cpu)
         self._counts[key] = self._counts.get(key, 0) + count
-        self._seen += 1
-
-    def jobs_add(self, jobs: Iterable[Job]) -> None:
-        for job in jobs:
-            self.add(job.gpu, job.cpu, job.nodes)
+        self._seen += count
 
     def due(self) -> bool:
         """Whether enough was seen since the last time that this was true."""
         if self._seen < self._next:
             return False
+        if self._seen >= self._window:
+            self._counts = {key: half for key, count in self._counts.items() if (half := count // 2)}
+            self._seen = self._next = sum(self._counts.values())
         while self._next <= self._seen:
-            self._next = min(2 * self._next, self._next + self._every)
+            self._next = min(2 * self._next, self._next + self._every) if self._next else self.FIRST
         return True
 
     def mix(self) -> dict[str, int]:
         return dict(self._counts)
+
+
+class MixMemory:
+    """The mix that is in force while jobs come: it stays the same until enough others have come."""
+
+    def __init__(self, known: Mapping[str, int] | None = None) -> None:
+        self.mix: Mapping[str, int] = dict(known or {})
+        self._counter = MixCounter(known)
+        self._live: frozenset[str] = frozenset()
+
+    def learn(self, job: Job) -> bool:
+        """A job has come; whether the mix is another one now."""
+        self._counter.add(job.gpu, job.cpu, job.nodes)
+        if not self._counter.due():
+            return False
+        self.mix = self._counter.mix()
+        return True
+
+    def observe(self, jobs: Iterable[Job]) -> Mapping[str, int]:
+        """These jobs wait or run now: learn from those that did not before, and tell the mix."""
+        seen: set[str] = set()
+        for job in jobs:
+            seen.add(job.id)
+            if job.id not in self._live:
+                self.learn(job)
+        self._live = frozenset(seen)
+        return self.mix

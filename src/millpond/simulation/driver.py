@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from millpond.domain.errors import MillpondError
 from millpond.scheduling.check import check
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Reservation, Start, Violation, Wait, seats_json
+from millpond.scheduling.mix import MixMemory
 from millpond.scheduling.resident import Resident
 from millpond.scheduling.snapshot import Hold, Job, PastEviction, RunState, Snapshot
 from millpond.simulation.figures import Figures
@@ -67,6 +68,7 @@ class Simulation:
         waits: bool = True,
     ) -> None:
         self._base = snapshot
+        self._requests = MixMemory(snapshot.mix)
         self._planner = planner
         self._resident = Resident(snapshot, saved=self._saved) if planner is None else None
         self._checked, self._waits = checked, waits
@@ -160,6 +162,10 @@ class Simulation:
 
     def _arrive(self, job: Job) -> Event:
         self._admit(job)
+        if self._requests.learn(job):
+            self._base = replace(self._base, mix=self._requests.mix)
+            if self._resident is not None:
+                self._resident.mix_set(self._requests.mix)
         if self._resident is not None:
             self._resident.job_put(job)
         return self._event("arrive", job.id, queue=job.queue)

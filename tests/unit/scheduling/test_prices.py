@@ -6,9 +6,10 @@ import pytest
 
 from millpond.domain.cards import card_request_parse
 from millpond.domain.errors import InvalidInput
-from millpond.scheduling.mix import Demand, MixCounter, demand_key, demand_parse, mix_demands
+from millpond.scheduling.mix import Demand, MixCounter, MixMemory, demand_key, demand_parse, mix_demands
 from millpond.scheduling.prices import ONE, PER_MILLION, Kinds, book_make, scarcity_price
 from millpond.scheduling.score import usable
+from tests.builders import job
 
 POOL = (Kinds("nvidia", "A800-80GB", 81_920, 40_000), Kinds("nvidia", "H20-96GB", 98_304, 10_000))
 
@@ -105,10 +106,31 @@ def test_keys_of_a_mix() -> None:
 
 
 def test_counting_a_mix_asks_for_prices_often_at_first() -> None:
-    counter, due = MixCounter(500), []
+    counter, due = MixCounter(every=500), []
     for number in range(1, 2200):
         counter.add(card_request_parse("0.5"), 1000)
         if counter.due():
             due.append(number)
     assert due == [32, 64, 128, 256, 512, 1012, 1512, 2012]
     assert counter.mix() == {"0.5 cpu=1000": 2199}
+
+
+def test_a_mix_fades() -> None:
+    counter = MixCounter({"1": 90, "2": 1}, every=10, window=100)
+    for _ in range(10):
+        counter.add(card_request_parse("0.5"), 0)
+    assert counter.due()
+    assert counter.mix() == {"1": 45, "0.5": 5}
+    assert not counter.due()
+    counter.add(card_request_parse("0.5"), 0, 40)
+    assert counter.due()
+
+
+def test_a_remembered_mix_changes_when_enough_jobs_have_come() -> None:
+    memory = MixMemory()
+    jobs = [job(f"j{number}", "t/batch", 2, cpu=1000) for number in range(40)]
+    assert memory.observe(jobs[:31]) == {}
+    assert memory.observe(jobs[:31]) == {}
+    assert memory.observe(jobs[:33]) == {"2 cpu=1000": 32}
+    assert memory.observe(jobs) == {"2 cpu=1000": 32}
+    assert MixMemory({"1": 3}).observe([]) == {"1": 3}
