@@ -56,18 +56,29 @@ class Later:
         known |= {hold.job: hold.until for hold in self.world.plan.hold}
         return known[job.id]
 
-    def remaining(self, time: int, view: int) -> list[Use]:
-        """Who is still there at a time and may not be evicted then, by the ranks of one view."""
+    def remaining(self, time: int, view: int, *, surely: bool = False) -> list[Use]:
+        """Who is still there at a time and may not be evicted then, by the ranks of one view.
+
+        ``surely``: only those may be evicted who may beyond doubt, and nobody for whom this very plan holds cards.
+        """
         world = self.world
         there = [*world.running.values(), *world.starts.values(), *world.holds.values()]
-        return [use for use in there if self.end(use) > time and not self.may_evict(use, time, view)]
+        safe = {hold.job for hold in world.plan.hold} if surely else set()
+        return [
+            use
+            for use in there
+            if self.end(use) > time and (use.job.id in safe or not self.may_evict(use, time, view, surely=surely))
+        ]
 
-    def may_evict(self, use: Use, time: int, view: int) -> bool:
-        """Whether the reserved job may evict somebody at a time (§3, `min_runtime` and cool-down included)."""
+    def may_evict(self, use: Use, time: int, view: int, *, surely: bool = False) -> bool:
+        """Whether the reserved job may evict somebody at a time (§3, `min_runtime` and cool-down included).
+
+        ``surely``: with the rank that it has while nobody of its leaf makes room for it.
+        """
         victim, claim, world = use.job, self.use.job, self.world
         if not victim.preemptible or victim.state is RunState.DRAINING or victim.id in world.evicted:
             return False
-        high = self._claims[view]
+        high = self._claims[view][surely]
         low = self._rank(use, view)
         if victim.queue == claim.queue:
             behind = (claim.preemptible, -claim.priority) < (victim.preemptible, -victim.priority)
@@ -94,8 +105,8 @@ class Later:
 
     # -- ranks
 
-    def _claim(self, view: list[Use]) -> Rank:
-        """The best rank of the claim: as things stand, or with those of its leaf behind it taken out."""
+    def _claim(self, view: list[Use]) -> tuple[Rank, Rank]:
+        """The best rank of the claim, with those of its leaf behind it taken out; and as things stand."""
         claim = self.use.job
         mine = [use for use in view if use.tenant == self.use.tenant]
         ahead = [
@@ -104,15 +115,22 @@ class Later:
             if use.job.queue != claim.queue
             or (use.job.preemptible, -use.job.priority) <= (claim.preemptible, -claim.priority)
         ]
-        return min(self.world.book.ranks(uses, self.use)[claim.id] for uses in (mine, ahead))
+        stands, most = (self.world.book.ranks(uses, self.use)[claim.id] for uses in (mine, ahead))
+        return min(stands, most), stands
 
-    def _rank(self, use: Use, view: int) -> Rank:
-        """The rank of somebody, as a claim if it is not yet there in that view."""
-        uses = [other for other in self._views[view] if other.tenant == use.tenant]
-        known = self._ranks[view].get(use.tenant)
+    def _rank(self, use: Use, view: int, *, claim: bool = False) -> Rank:
+        """The rank of somebody; as a claim if it is asked for so, or not yet there in that view."""
+        uses = [
+            other for other in self._views[view] if other.tenant == use.tenant and not (claim and self._is(other, use))
+        ]
+        known = {} if claim else self._ranks[view].get(use.tenant)
         if known is None:
             known = self._ranks[view][use.tenant] = self.world.book.ranks(uses)
         return known[use.job.id] if use.job.id in known else self.world.book.ranks(uses, use)[use.job.id]
+
+    @staticmethod
+    def _is(one: Use, other: Use) -> bool:
+        return one.job.id == other.job.id
 
     # -- what follows
 
@@ -125,19 +143,19 @@ class Later:
     def _idle(self, time: int, view: int) -> Idle:
         return Idle(self.world, self.remaining(time, view))
 
-    def binds(self, job: Job, model: str) -> bool:
-        """Whether a waiting job has to stay off, by the ranks of some view."""
+    def binds(self, job: Job, model: str, *, surely: bool = False) -> bool:
+        """Whether a job has to stay off, by the ranks of some view; ``surely``: of every view."""
         now, time = self.world.snapshot.now, self.found.time
         if job.id == self.use.job.id or (job.max_duration is not None and now + job.max_duration <= time):
             return False
         milli = self.world.book.milli(job, model)
         use = Use(job, (), milli, self.world.book.counts_in(model), queue_tenant(job.queue), (True, 0, now, job.id))
-        for view in range(len(self._views)):
-            mine = [other for other in self._views[view] if other.tenant == self.use.tenant]
-            high = self.world.book.ranks(mine, self.use)[self.use.job.id]
-            if self._rank(use, view) >= high and not self.may_evict(use, time, view):
-                return True
-        return False
+        found = (
+            self._rank(use, view, claim=True) >= self._claims[view][1]
+            and not self.may_evict(use, time, view, surely=not surely)
+            for view in range(len(self._views))
+        )
+        return all(found) if surely else any(found)
 
     def wrong(self) -> str:
         """What is wrong with the reservation itself; empty if it is true."""
@@ -168,9 +186,9 @@ class Later:
             return False
         return all(
             self.model
-            in Idle(self.world, [use for use in self.remaining(before, view) if use is not without]).models(
-                self.use.job
-            )
+            in Idle(
+                self.world, [use for use in self.remaining(before, view, surely=True) if use is not without]
+            ).models(self.use.job)
             for view in range(len(self._views))
         )
 
@@ -196,14 +214,15 @@ def reservations(world: World) -> Iterator[Violation]:
 def _delayed(world: World, later: Later) -> Iterator[Violation]:
     """Starts that surely came after the reserved job and push its time back."""
     job = later.use.job
-    for use in world.starts.values():
+    held = {hold.job for hold in world.snapshot.holds}
+    for use in (use for name, use in world.starts.items() if name not in held):
         other = use.job
-        behind = other.queue == job.queue and (-other.priority, other.submitted, other.id) > (
-            -job.priority,
-            job.submitted,
-            job.id,
-        )
-        if behind and later.end(use) > later.found.time - 1 and later.early(without=use) and not world.evicted:
+        order = (-other.priority, other.submitted, other.id) > (-job.priority, job.submitted, job.id)
+        pushes = (other.preemptible, -other.priority) < (job.preemptible, -job.priority)
+        behind = other.queue == job.queue and order and not pushes
+        if not behind or not later.binds(other, later.model, surely=True):
+            continue
+        if later.end(use) > later.found.time - 1 and later.early(without=use) and not world.evicted:
             text = f"{other.id} starts on cards that are reserved for {job.id}"
             yield Violation("reservation-taken", text, (other.id, job.id))
 

@@ -27,23 +27,25 @@ class Ends:
         self._limit = max(1, limit)
         self._limited: dict[str, list[Entry]] = {}
         self._ring: dict[str, list[Entry]] = {}
-        self._where: dict[str, tuple[bool, str, int]] = {}
+        self._where: dict[str, tuple[bool, tuple[str, ...], int]] = {}
 
-    def put(self, model: str, task: Task) -> None:
-        """Take note of a task; one that was known is forgotten first."""
+    def put(self, models: tuple[str, ...], task: Task) -> None:
+        """Take note of a task on nodes of these models; one that was known is forgotten first."""
         self.drop(task)
         end = self._end(task)
         ring = end is None
         time = task.admitted % self._limit if end is None else end
-        self._where[task.id] = (ring, model, time)
-        insort(self._list(ring, model), (time, task.id, task))
+        self._where[task.id] = (ring, models, time)
+        for model in models:
+            insort(self._list(ring, model), (time, task.id, task), key=_FOUND)
 
     def drop(self, task: Task) -> None:
         known = self._where.pop(task.id, None)
         if known is not None:
-            ring, model, time = known
-            entries = self._list(ring, model)
-            del entries[bisect_left(entries, (time, task.id), key=_FOUND)]
+            ring, models, time = known
+            for model in models:
+                entries = self._list(ring, model)
+                del entries[bisect_left(entries, (time, task.id), key=_FOUND)]
 
     def upcoming(self, model: str, now: int) -> Iterator[tuple[int, Task]]:
         """(end, task) after `now`, the earliest first; who should be gone already counts as leaving in a second."""

@@ -93,8 +93,16 @@ class Ground:
 
     def model_of(self, seats: tuple[Seat, ...]) -> str:
         """The card model of the nodes of a placement; empty if they are unknown or have no cards."""
-        room = self.pool.by_name.get(seats[0].node) if seats else None
-        return room.kind.model if room is not None else ""
+        for seat in seats:
+            room = self.pool.by_name.get(seat.node)
+            if room is not None:
+                return room.kind.model
+        return ""
+
+    def models_of(self, seats: tuple[Seat, ...]) -> tuple[str, ...]:
+        """The card models of all nodes of a placement; more than one only if the pool has changed under it."""
+        names = self.pool.by_name
+        return tuple({names[seat.node].kind.model: None for seat in seats if seat.node in names})
 
     def leaf(self, job: Job) -> Queue:
         return self.tree.queues[job.queue]
@@ -154,7 +162,7 @@ class Ground:
         self._stand(task)
         self._leaving(task, 1)
         if self._ends is not None:
-            self._ends.put(self.model_of(task.seats), task)
+            self._ends.put(self.models_of(task.seats), task)
 
     def remove(self, task: Task) -> None:
         """Take a task away."""
@@ -185,7 +193,7 @@ class Ground:
         self._leaving(task, 1)
         self.freed = self._tick
         if self._ends is not None:
-            self._ends.put(self.model_of(task.seats), task)
+            self._ends.put(self.models_of(task.seats), task)
 
     def undrain(self, task: Task, until: int) -> None:
         """The opposite of `drain`."""
@@ -196,7 +204,7 @@ class Ground:
         self._count(task, 1)
         self._stand(task)
         if self._ends is not None:
-            self._ends.put(self.model_of(task.seats), task)
+            self._ends.put(self.models_of(task.seats), task)
 
     def uncount(self, task: Task) -> None:
         """A leaving task makes room for a hold, whose usage now counts in its place (§4)."""
@@ -304,5 +312,5 @@ class Ground:
         if self._ends is None:
             self._ends = Ends(self.settings.assumed_limit)
             for task in self.tasks.values():
-                self._ends.put(self.model_of(task.seats), task)
+                self._ends.put(self.models_of(task.seats), task)
         return self._ends

@@ -21,7 +21,7 @@ from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, Room, View, seat_we
 from millpond.scheduling.preempt import Attempt
 from millpond.scheduling.snapshot import Job, Seat
 from millpond.scheduling.state import State
-from millpond.scheduling.tasks import Kind, Task, claim_key
+from millpond.scheduling.tasks import Kind, Task, claim_key, reclaimable
 from millpond.scheduling.waiting import Line
 
 Gone = list[tuple[int, Seat, Job]]
@@ -76,10 +76,13 @@ def _evictable(state: State, job: Job, ask: Ask, model: str) -> list[tuple[int, 
     """Whom `job` may evict, from when on; the earliest first."""
     leaf = state.leaf(job)
     attempt = Attempt(state, job, ask, model, caps=False)
-    protected = attempt.claim_rank() >= Rank.BORROWED_PROD
+    claim = attempt.claim_rank()  # victims of its own leaf might better it, but need not help
+    protected = claim >= Rank.BORROWED_PROD
     found: list[tuple[int, Task]] = []
-    for _, task in attempt.candidates(ever=True):
-        if state.model_of(task.seats) != model:
+    for rank, task in attempt.candidates(ever=True):
+        if model not in state.models_of(task.seats):
+            continue
+        if task.leaf is not leaf and not reclaimable(rank, claim, family=task.leaf.tenant is leaf.tenant):
             continue
         time = state.now
         if protected:
@@ -172,6 +175,7 @@ class Reserves:
         self._state = state
         self._freed = state.freed
         self._ranks_seen: set[Rank] = set()
+        self._vacated = False
         state.kept.clear()
 
     def plan(self) -> tuple[Reservation, ...]:
@@ -210,11 +214,12 @@ class Reserves:
         state = self._state
         if any(kept.job.id == job.id for kept in state.kept):
             state.kept[:] = [kept for kept in state.kept if kept.job.id != job.id]
+            self._vacated = True
 
     def refresh(self, waiting: Iterable[Job]) -> None:
         """Make them anew, in decision order, if what has happened since they were made may have changed them."""
         state = self._state
-        if self._freed == state.freed and not any(self._past(kept) for kept in state.kept):
+        if self._freed == state.freed and not self._vacated and not any(self._past(kept) for kept in state.kept):
             return
         state.kept.clear()
         self._ranks_seen.clear()
