@@ -42,6 +42,11 @@ class Settings(BaseSettings):
     cooldown: int = Field(default=60, ge=0, description="Pause between borrowed evictions of the same pair of leaves.")
     hold_timeout: int = Field(default=60, ge=1, description="How long freed cards wait for their job.")
     lost_work_cap: int = Field(default=3600, ge=0, description="Most seconds of lost work that count.")
+    assumed_limit: int = Field(default=86_400, ge=1, description="A job without max_duration counts as ending then.")
+    reserve_after: int = Field(default=3600, ge=0, description="A job blocked so long counts as the first of its rank.")
+    consolidate_after: int | None = Field(
+        default=None, ge=0, description="A job that waited so long may have others moved together; empty: never."
+    )
     log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$", description="Least level logged.")
     otlp_endpoint: str = Field(default="", description="OpenTelemetry collector (HTTP); empty: no traces.")
 

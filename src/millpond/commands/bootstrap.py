@@ -52,6 +52,9 @@ def _begin(tx: Tx, settings: Settings, now: datetime) -> None:
         "cooldown": settings.cooldown,
         "hold_timeout": settings.hold_timeout,
         "lost_work_cap": settings.lost_work_cap,
+        "assumed_limit": settings.assumed_limit,
+        "reserve_after": settings.reserve_after,
+        "consolidate_after": settings.consolidate_after,
     }
     settings_put(tx, SYSTEM, numbers)
 
