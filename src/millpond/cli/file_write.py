@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -28,6 +29,16 @@ def file_write(path: str, text: str) -> None:
         if isinstance(error, OSError):
             raise file_write_error(error, path) from error
         raise
+
+
+def file_write_check(path: str) -> None:
+    """Raise now what `file_write` would raise after the work: no such folder, or `path` is one."""
+    target = Path(path)
+    if target.is_dir():
+        raise file_write_error(IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)), path)
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        number = errno.EACCES if target.parent.is_dir() else errno.ENOENT
+        raise file_write_error(OSError(number, os.strerror(number)), path)
 
 
 def _mode(target: Path) -> int:

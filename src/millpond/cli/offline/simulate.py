@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from millpond.cli.errors import Exit, ExtraMissing
-from millpond.cli.file_write import file_write
+from millpond.cli.file_write import file_write, file_write_check
 from millpond.cli.lazy import argument, command, option
 from millpond.cli.offline.comparison import comparison_write
 from millpond.cli.offline.event_rows import EVENTS, event_row
@@ -56,7 +56,7 @@ def simulate_command(session: Session, parallel: int | None, report: str, **give
     """Every event and figures of every queue; with cases, a comparison."""
     if parallel is not None and not 1 <= parallel <= MAX_PARALLEL:
         raise InvalidInput(f"--parallel {parallel} is out of range", hint=f"from 1 to {MAX_PARALLEL}")
-    draw = report_load() if report else None
+    draw = _report_ready(report) if report else None
     cases = cases_read(session, Wanted(**given))
     outcomes = [_single(session, cases[0])] if len(cases) == 1 else _compared(session, cases, parallel)
     if draw is not None and outcomes:
@@ -66,8 +66,9 @@ def simulate_command(session: Session, parallel: int | None, report: str, **give
     return Exit.CANCELLED if stopped else Exit.OK
 
 
-def report_load() -> Any:
+def _report_ready(path: str) -> Any:
     """The function that draws reports; `ExtraMissing` when its libraries are not installed."""
+    file_write_check(path)
     try:
         return import_module("millpond.reports.simulation").report_html
     except ModuleNotFoundError as error:
