@@ -76,7 +76,7 @@ class Calibration:
 
     def correct(self, raw: Eta, now: int) -> Eta:
         """The interval that would have held for 80 % of past promises."""
-        if raw.p50 is None or raw.p10 is None:
+        if raw.p50 is None or raw.p10 is None or self == Calibration():
             return raw
         p90 = raw.p90 if raw.p90 is not None else now + HORIZON
         below, above = _widths(raw.p10 - now, raw.p50 - now, p90 - now)

@@ -22,11 +22,12 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from millpond.domain.jobs import QueueClass
-from millpond.scheduling.decisions import Plan
+from millpond.scheduling.decisions import Plan, Rank
 from millpond.scheduling.fit import ask_make
 from millpond.scheduling.options import Options
 from millpond.scheduling.plan import PROD_GRACE, plan
 from millpond.scheduling.preempt import Eviction, eviction_find
+from millpond.scheduling.quota import Queue
 from millpond.scheduling.rank import tenant_walk
 from millpond.scheduling.snapshot import Job, Seat, Snapshot
 from millpond.scheduling.state import State
@@ -66,6 +67,7 @@ class Trials:
         small = len(snapshot.jobs) + len(snapshot.nodes) <= _SMALL
         self._most = runs if runs is not None else _RUNS_SMALL if small else _RUNS_LARGE
         self._runs = self._most
+        self._families: dict[Queue, bool] = {}
 
     def runs_reset(self) -> None:
         """A new question: the planner may be run again."""
@@ -105,13 +107,29 @@ class Trials:
         return self._settled and not fifo and job.id not in self._reserved
 
     def _harmless(self, changed: Job, seats: tuple[Seat, ...]) -> bool:
-        """Whether everybody keeps his rank although it runs."""
+        """Whether everybody keeps his rank although it runs.
+
+        The last of its leaf takes only what all others of the leaf have left.  Where nobody ranks as family, nothing
+        depends on what the leaf leaves to the tenant either, and no walk is needed.
+        """
         state = self._state
         leaf = state.leaf(changed)
+        if leaf.klass is QueueClass.BESTEFFORT:
+            return True
         task = state.task_make(changed, seats, Kind.PLACED)
-        mine = sorted([*state.leaf_tasks[leaf], task], key=attrgetter("key"))
+        tasks, ranks = state.leaf_tasks[leaf], state.walk(leaf.tenant).ranks
+        if not self._family(leaf.tenant) and (not tasks or tasks[-1].key <= task.key):
+            return True
+        mine = sorted([*tasks, task], key=attrgetter("key"))
         after = tenant_walk(leaf.tenant, {**state.leaf_tasks, leaf: mine}).ranks
-        return all(after[name] is rank for name, rank in state.walk(leaf.tenant).ranks.items())
+        return all(after[name] is rank for name, rank in ranks.items())
+
+    def _family(self, tenant: Queue) -> bool:
+        """Whether anybody of a tenant uses what its other leaves leave idle."""
+        found = self._families.get(tenant)
+        if found is None:
+            found = self._families[tenant] = Rank.FAMILY in self._state.walk(tenant).ranks.values()
+        return found
 
     def _gone(self, changed: Job, found: Eviction) -> int:
         """When the last of the victims, and of those who leave these cards anyway, is gone."""
