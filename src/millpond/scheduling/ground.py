@@ -290,10 +290,7 @@ class Ground:
 
     def worst(self, tenant: Queue) -> int:
         """No ranked job of a tenant has a higher rank number; -1 where nobody is ranked."""
-        standing = self._standings[tenant]
-        if standing.stale:
-            standing.settle()
-        return standing.worst
+        return self._standings[tenant].worst()
 
     def worst_of_all(self) -> int:
         """As `worst`, of the whole pool."""

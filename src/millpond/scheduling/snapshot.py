@@ -129,3 +129,33 @@ class Snapshot:
     evictions: tuple[PastEviction, ...] = ()
     settings: Settings = Settings()
     mix: Mapping[str, int] = field(default_factory=dict)
+
+
+def job_started(job: Job, seats: tuple[Seat, ...], now: int) -> Job:
+    """The job as it is once its attempt has been admitted.  Written out, since this is done for every start."""
+    return Job(
+        id=job.id,
+        queue=job.queue,
+        gpu=job.gpu,
+        nodes=job.nodes,
+        cpu=job.cpu,
+        memory=job.memory,
+        priority=job.priority,
+        preemptible=job.preemptible,
+        submitted=job.submitted,
+        state=RunState.RUNNING,
+        seats=seats,
+        started=now,
+        checkpointed=None,
+        max_duration=job.max_duration,
+        grace=job.grace,
+        saves_on_signal=job.saves_on_signal,
+        until=None,
+        user=job.user,
+        name=job.name,
+        service=job.service,
+        require=job.require,
+        prefer=job.prefer,
+        checkpoint_every=job.checkpoint_every,
+        blocked_by=job.blocked_by,
+    )

@@ -82,7 +82,9 @@ class LeafStanding:
     """One leaf: ``guarantee`` and ``deserved`` are what its ranked tasks leave of its own, ``passed`` who fits
     neither, by size.  Tasks without cards take nothing and are not kept; of a besteffort leaf only ``crowd`` is."""
 
-    __slots__ = ("_blocks", "_first", "_stale", "crowd", "deserved", "guarantee", "inner", "leaf", "passed", "plain")
+    __slots__ = (
+        "_blocks", "_first", "_settled", "_stale", "crowd", "deserved", "guarantee", "inner", "leaf", "passed", "plain",
+    )  # fmt: skip
 
     def __init__(self, leaf: Queue) -> None:
         self.leaf = leaf
@@ -95,6 +97,7 @@ class LeafStanding:
         self._blocks: list[Block] = []
         self._stale = 0
         self._first = 0
+        self._settled = 0
 
     def put(self, task: Task) -> None:
         self.crowd += 1
@@ -156,6 +159,8 @@ class LeafStanding:
     def settle(self) -> None:
         """Bring everything up to date."""
         blocks, index = self._blocks, self._first
+        if index >= len(blocks) and not self._stale and self._settled == len(blocks):
+            return
         guarantee, deserved = self.leaf.guarantee, self.leaf.deserved
         if 0 < index <= len(blocks):
             guarantee, deserved = blocks[index - 1].guarantee, blocks[index - 1].deserved
@@ -178,7 +183,7 @@ class LeafStanding:
         last = blocks[-1] if blocks else None
         self.guarantee = last.guarantee if last is not None else self.leaf.guarantee
         self.deserved = last.deserved if last is not None else self.leaf.deserved
-        self._first = len(blocks)
+        self._first = self._settled = len(blocks)
 
     def rest(self) -> Iterator[Task]:
         """Who was passed, in leaf order."""
@@ -187,27 +192,35 @@ class LeafStanding:
 
 
 class TenantStanding:
-    """One tenant.  ``worst`` is the highest rank number of anybody ranked in it, at least; -1 where nobody is."""
+    """One tenant.  What the family leaves is reckoned only when a claim does not fit into its own leaf."""
 
-    __slots__ = ("_known", "_levels", "_queues", "leaves", "stale", "worst")
+    __slots__ = ("_known", "_levels", "_queues", "_shared", "_worst", "leaves", "stale")
 
     def __init__(self, queues: Iterable[Queue], leaves: Iterable[LeafStanding]) -> None:
         self._queues = tuple(queues)
         self.leaves = {leaf.leaf: leaf for leaf in leaves}
         self.stale = True
-        self.worst = -1
+        self._shared = False
+        self._worst = -1
         self._levels: list[dict[Queue, Vector]] = []
         self._known: dict[tuple[Queue, int, Dims], Rank] = {}
 
     def rank(self, leaf: Queue, milli: int, dims: Dims) -> Rank:
         """The rank of a claim at the very end of the walk."""
         if self.stale:
-            self.settle()
+            self._settle()
         key = (leaf, milli, dims)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._rank(leaf, milli, dims)
         return found
+
+    def worst(self) -> int:
+        """The highest rank number of anybody ranked in it, at least; -1 where nobody is."""
+        if self.stale:
+            self._settle()
+        self._share()
+        return self._worst
 
     def _rank(self, leaf: Queue, milli: int, dims: Dims) -> Rank:
         mine = self.leaves[leaf]
@@ -215,21 +228,30 @@ class TenantStanding:
             return Rank.OPPORTUNISTIC
         if fits(mine.deserved, milli, dims):
             return Rank.GUARANTEED if fits(mine.guarantee, milli, dims) else Rank.DESERVED
+        self._share()
         for depth, left in zip((2, 1), self._levels, strict=True):
             inner = inner_above(mine.inner, depth)
             if inner and all(fits(left[queue], milli, dims) for queue in inner):
                 return Rank.FAMILY
         return borrowed(leaf)
 
-    def settle(self) -> None:
-        """Bring everything up to date."""
-        self.stale = False
+    def _settle(self) -> None:
+        """Bring every leaf up to date."""
+        self.stale = self._shared = False
         self._known.clear()
+        for leaf in self.leaves.values():
+            if not leaf.plain:
+                leaf.settle()
+
+    def _share(self) -> None:
+        """Reckon what the own leaves leave idle and the others take of it."""
+        if self._shared:
+            return
+        self._shared = True
         left = {queue: list(queue.deserved) for queue in self._queues}
         for leaf in self.leaves.values():
             if leaf.plain:
                 continue
-            leaf.settle()
             for queue in leaf.inner:
                 vector = left[queue]
                 for dim, (whole, unused) in enumerate(zip(leaf.leaf.deserved, leaf.deserved, strict=True)):
@@ -241,9 +263,9 @@ class TenantStanding:
         for depth in (2, 1):
             family = self._family(depth, left, rest, taken) or family
             self._levels.append({queue: list(vector) for queue, vector in left.items()})
-        self.worst = self._worst(rest, family=family)
+        self._worst = self._worst_of(rest, family=family)
 
-    def _worst(self, rest: dict[LeafStanding, dict[Size, int]], *, family: bool) -> int:
+    def _worst_of(self, rest: dict[LeafStanding, dict[Size, int]], *, family: bool) -> int:
         worst = Rank.FAMILY.value if family else -1
         for leaf in self.leaves.values():
             if leaf.crowd:

@@ -16,7 +16,7 @@ from millpond.scheduling.placing import Placer
 from millpond.scheduling.pool import LEAVE, RUN, Pool, View, seat_weight
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.slices import seats_clash
-from millpond.scheduling.snapshot import Hold, Job, PastEviction, RunState, Seat, Settings, Snapshot
+from millpond.scheduling.snapshot import Hold, Job, PastEviction, RunState, Seat, Settings, Snapshot, job_started
 from millpond.scheduling.tasks import Kind, Task, behind
 from millpond.scheduling.waiting import Group, Waiting
 
@@ -130,9 +130,7 @@ class State(Ground):
             task, job = self.tasks[start.job], self.jobs[start.job]
             self.waiters.drop(task.leaf, job)
             task.kind = Kind.RUNNING
-            task.job = self.jobs[job.id] = replace(
-                job, state=RunState.RUNNING, seats=start.seats, started=self.now, checkpointed=None, until=None
-            )
+            task.job = self.jobs[job.id] = job_started(job, start.seats, self.now)
         for evict in plan.evict:
             task, job = self.tasks[evict.job], self.jobs[evict.job]
             task.job = self.jobs[job.id] = self._draining[job.id] = replace(
