@@ -244,7 +244,7 @@ def _drain_step(
     """The grace of a victim: its own, at most `grace` when production is waiting (scheduling §4)."""
     own = jobs[evict.job].spec.checkpoint.grace
     limit = min(own, grace) if jobs[evict.claimant].spec.queue is QueueClass.PROD else own
-    reason = EndReason.PREEMPTED if evict.why == "preempt" else EndReason.RECLAIMED
+    reason = EndReason.RECLAIMED if evict.why == "reclaim" else EndReason.PREEMPTED
     deadline = now + timedelta(seconds=limit)
     return Drain(evict.job, attempt.id, reason, deadline, evict.claimant, evict.borrowed, evict.lost)
 

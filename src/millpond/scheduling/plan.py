@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from millpond.domain.jobs import QueueClass
 from millpond.domain.reasons import Code, Reason
+from millpond.scheduling.consolidate import moves_find
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Rank, Start, Wait
 from millpond.scheduling.fit import ask_make
 from millpond.scheduling.limits import Limits
@@ -74,7 +75,9 @@ class Pass:
         freed = self.state.freed
         self._judge_all()
         kept = [one.serial for one in self.state.kept]
-        self.reserves.refresh(self.state.jobs[name] for name in self.waiting if self._lacks(name))
+        self._reserve_again()
+        if self.state.settings.consolidate_after is not None and self._consolidate():
+            self._reserve_again()
         reasons: dict[str, tuple[Reason, ...]] = {}
         if waits or freed != self.state.freed or kept != [one.serial for one in self.state.kept]:
             reasons = self._judge_again()
@@ -90,6 +93,24 @@ class Pass:
             reservations=self.reserves.plan(),
             reshape=reshapes(self.state, self.starts.values()),
         )
+
+    def _reserve_again(self) -> None:
+        """Reservations as they are when everybody has been judged."""
+        self.reserves.refresh(self.state.jobs[name] for name in self.waiting if self._lacks(name))
+
+    def _consolidate(self) -> bool:
+        """Move jobs together for those for whom cards are reserved, where that is worth it (§5)."""
+        moved = False
+        for kept in list(self.state.kept):
+            found = moves_find(self.state, kept)
+            if found is None:
+                continue
+            moved = True
+            for task in found.tasks:
+                self._drain(task, kept.job, kept.leaf, kept.rank, "consolidate")
+            self.reserves.settled(kept.job)
+            self._hold(kept.job, kept.rank, found.seats, {task.id for task in found.tasks})
+        return moved
 
     def _judge_again(self) -> dict[str, tuple[Reason, ...]]:
         """Why those who wait do so.  Who turns out to have no reason is judged again."""
@@ -176,7 +197,7 @@ class Pass:
         state, leaf = self.state, self.state.leaf(job)
         for victim in found.victims:
             if victim.kind is Kind.RUNNING:
-                self._drain(victim, job, leaf, found.rank)
+                self._drain(victim, job, leaf, found.rank, "preempt" if victim.leaf is leaf else "reclaim")
                 continue
             state.remove(victim)
             state.recount(victim.victims)
@@ -189,15 +210,14 @@ class Pass:
         if any(state.usage.cap_lacks(leaf, seats_milli(found.seats), state.dims_at(found.seats))):
             chosen.update(name for victim in found.victims for name in victim.victims)
         if chosen or not self._free_now(job, found.seats):
-            self._hold(job, found, chosen)
+            self._hold(job, found.rank, found.seats, chosen)
         else:
             self._seat(job, found.seats, found.rank)
 
-    def _drain(self, victim: Task, job: Job, leaf: Queue, rank: Rank) -> None:
+    def _drain(self, victim: Task, job: Job, leaf: Queue, rank: Rank, why: str) -> None:
         grace = min(victim.job.grace, PROD_GRACE) if leaf.klass is QueueClass.PROD else victim.job.grace
         deadline = self.state.now + grace
         borrowed = rank >= Rank.BORROWED_PROD
-        why = "preempt" if victim.leaf is leaf else "reclaim"
         self.evicts.append(Evict(victim.id, job.id, why, self.state.lost(victim), deadline, borrowed))
         if borrowed:
             self.state.cool(leaf.name, victim.leaf.name, self.state.now)
@@ -212,25 +232,25 @@ class Pass:
                 return False
         return True
 
-    def _hold(self, job: Job, found: Eviction, chosen: set[str]) -> None:
+    def _hold(self, job: Job, rank: Rank, seats: tuple[Seat, ...], chosen: set[str]) -> None:
         """Keep the seats while those `chosen` leave, and whoever else leaves these cards."""
         state = self.state
-        wanted = [seat for seat in found.seats if not self._short(job, seat)]
-        short = {seat.node for seat in found.seats} - {seat.node for seat in wanted}
+        wanted = [seat for seat in seats if not self._short(job, seat)]
+        short = {seat.node for seat in seats} - {seat.node for seat in wanted}
         leavers = [
             task
             for task in state.tasks.values()
             if task.kind is Kind.DRAINING and (task.id in chosen or self._sits(task.seats, wanted, short))
         ]
         until = max((task.until for task in leavers), default=state.now) + state.settings.hold_timeout
-        task = state.task_make(job, found.seats, Kind.HELD)
+        task = state.task_make(job, seats, Kind.HELD)
         task.victims, task.until = tuple(sorted(leaver.id for leaver in leavers)), until
         for leaver in leavers:
             if leaver.counted:
                 state.uncount(leaver)
         state.add(task)
-        self.waiting[job.id] = found.rank
-        self.held[job.id] = HoldFor(job.id, found.rank, found.seats, until, task.victims)
+        self.waiting[job.id] = rank
+        self.held[job.id] = HoldFor(job.id, rank, seats, until, task.victims)
         self.dropped.discard(job.id)
 
     def _short(self, job: Job, seat: Seat) -> bool:

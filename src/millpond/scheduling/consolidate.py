@@ -1,0 +1,173 @@
+"""Consolidation (scheduling §5): moving jobs together where enough cards are free for a waiting job, but scattered.
+
+Only jobs with checkpoints move, only to cards that are free now, and only if what they lose is less than what the
+waiting job gains: its milli-cards times the seconds that it need not wait for its reservation, capped like lost work.
+A job moves only for a larger one of at least its rank, so that no two of them ever move each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations, islice
+
+from millpond.scheduling.decisions import Rank
+from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place, view_fits
+from millpond.scheduling.kept import Kept
+from millpond.scheduling.pool import View, view_make, view_with
+from millpond.scheduling.sets import minimal_sets
+from millpond.scheduling.snapshot import Job, RunState, Seat
+from millpond.scheduling.state import State
+from millpond.scheduling.tasks import Kind, Task
+
+_LISTED = 8
+"""So many jobs of a node, the cheapest to move, are looked at."""
+
+_SPARE = 4
+"""So many nodes beyond those needed are tried in other combinations."""
+
+_TRIES = 64
+"""So many combinations of nodes are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Who moves, and the whole placement of the waiting job that this makes possible."""
+
+    tasks: tuple[Task, ...]
+    seats: tuple[Seat, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Clearing:
+    """One node and the cheapest way to make room there."""
+
+    lost: int
+    milli: int
+    index: int
+    view: View
+    tasks: tuple[Task, ...]
+
+
+def moves_find(state: State, kept: Kept) -> Moves | None:
+    """The cheapest moves that let a job with a reservation start at once; None if there are none worth it."""
+    job, after = kept.job, state.settings.consolidate_after
+    if after is None or job.submitted > state.now - after or job.gpu.slice:
+        return None
+    ask = ask_on(state.pool, ask_make(job), kept.model)
+    views = state.soon(job, kept.model)
+    if free_milli(views) < ask.total:
+        return None
+    gain = ask.total * min(state.settings.lost_work_cap, kept.time - state.now)
+    clearings = _clearings(state, kept, ask, views, gain)
+    if len(clearings) < ask.nodes:
+        return None
+    best: tuple[tuple[int, int, list[str]], Moves] | None = None
+    for chosen in islice(combinations(clearings[: ask.nodes + _SPARE], ask.nodes), _TRIES):
+        tasks = tuple({task.id: task for clearing in chosen for task in clearing.tasks}.values())
+        cost = _cost(state, tasks)
+        if not tasks or cost[0] >= gain or (best is not None and cost >= best[0]):
+            continue
+        seats = _seats(chosen, tasks, ask)
+        if seats is not None and _moved_fit(state, job, seats, tasks):
+            best = (cost, Moves(tasks, seats))
+    return best[1] if best is not None else None
+
+
+def may_move(state: State, kept: Kept, task: Task) -> bool:
+    """Whether a running job may be moved for the one with a reservation."""
+    job, claim = task.job, kept.job
+    if task.kind is not Kind.RUNNING or job.state is not RunState.RUNNING or not state.may_leave(task):
+        return False
+    saves = job.saves_on_signal or job.checkpointed is not None or job.checkpoint_every is not None
+    if not saves or task.milli >= claim.gpu.milli_min * claim.nodes:
+        return False
+    rank = state.walk(task.leaf.tenant).ranks[task.id]
+    same = task.leaf is kept.leaf
+    if rank < kept.rank or (rank is Rank.GUARANTEED and not same):
+        return False
+    if same and (job.preemptible, -job.priority) < (claim.preemptible, -claim.priority):
+        return False
+    rested = max(state.settings.consolidate_after or 0, state.settings.min_runtime)
+    return state.now - task.admitted >= rested and (kept.leaf.name, task.leaf.name) not in state.cooling
+
+
+def _clearings(state: State, kept: Kept, ask: Ask, views: Iterable[View], gain: int) -> list[_Clearing]:
+    """The nodes where the job fits if some jobs move, or as they are; the cheapest first."""
+    found: list[_Clearing] = []
+    for view in views:
+        index = view.room.index
+        if view_fits(view, ask):
+            found.append(_Clearing(0, 0, index, view, ()))
+            continue
+        movable = [task for task in state.sitting.get(view.room.name, {}).values() if may_move(state, kept, task)]
+        movable.sort(key=lambda task: (state.lost(task), task.milli, task.id))
+        tasks = _cheapest(state, view, ask, [task for task in movable[:_LISTED] if state.lost(task) < gain])
+        if tasks:
+            lost, milli, _ = _cost(state, tasks)
+            found.append(_Clearing(lost, milli, index, view, tasks))
+    found.sort(key=lambda clearing: (clearing.lost, clearing.milli, clearing.index))
+    return found
+
+
+def _cheapest(state: State, view: View, ask: Ask, tasks: list[Task]) -> tuple[Task, ...]:
+    """The cheapest set of `tasks` without which the ask fits on a node; empty if there is none."""
+
+    def chosen(mask: int) -> tuple[Task, ...]:
+        return tuple(task for number, task in enumerate(tasks) if mask >> number & 1)
+
+    def enough(mask: int) -> bool:
+        return view_fits(_freed(view, chosen(mask)), ask)
+
+    masks = minimal_sets([1 << number for number in range(len(tasks))], enough)
+    return min(map(chosen, masks), key=lambda found: _cost(state, found), default=())
+
+
+def _cost(state: State, tasks: Iterable[Task]) -> tuple[int, int, list[str]]:
+    """(lost work, milli-cards, ids) of a set."""
+    found = list(tasks)
+    return (
+        sum(state.lost(task) for task in found),
+        sum(task.milli for task in found),
+        sorted(task.id for task in found),
+    )
+
+
+def _freed(view: View, tasks: Iterable[Task]) -> View:
+    name = view.room.name
+    return view_with(view, ((seat, task.job) for task in tasks for seat in task.seats if seat.node == name))
+
+
+def _seats(chosen: Iterable[_Clearing], tasks: tuple[Task, ...], ask: Ask) -> tuple[Seat, ...] | None:
+    return place([_freed(clearing.view, tasks) for clearing in chosen], ask)
+
+
+def _moved_fit(state: State, job: Job, seats: tuple[Seat, ...], tasks: tuple[Task, ...]) -> bool:
+    """Whether all who move find other cards that are free now, and that the waiting job does not take."""
+    taken: dict[str, list[tuple[Seat, Job]]] = {}
+    for seat in seats:
+        taken.setdefault(seat.node, []).append((seat, job))
+    for task in sorted(tasks, key=lambda task: task.key):
+        ask = ask_make(task.job)
+        spot: tuple[Seat, ...] | None = None
+        for model in state.pool.models(task.job.gpu):
+            views = [_less(view, taken.get(view.room.name, ())) for view in state.views(task.job, model)]
+            spot = place(views, ask_on(state.pool, ask, model))
+            if spot is not None:
+                break
+        if spot is None:
+            return False
+        for seat in spot:
+            taken.setdefault(seat.node, []).append((seat, task.job))
+    return True
+
+
+def _less(view: View, seats: Iterable[tuple[Seat, Job]]) -> View:
+    """`view` with these seats taken."""
+    free, cpu, memory = list(view.free), view.cpu, view.memory
+    for seat, job in seats:
+        cpu -= job.cpu
+        memory -= job.memory
+        for card in seat.cards:
+            free[card] -= seat.milli
+    return view_make(view.room, free, cpu, memory, view.slices)
