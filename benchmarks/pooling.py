@@ -21,15 +21,13 @@ import sys
 
 from benchmarks.figures import Figure, Mode, benchmark_main, quantile
 from benchmarks.replay import Replay
-from benchmarks.tenants import Tenants, islands_run, quotas_of, shared_run, tenants_make
+from benchmarks.tenants import SHORT_NOTE, Tenants, islands_run, philly_part, quotas_of, shared_run, tenants_make
 from benchmarks.traces import TraceJob, openb_read, philly_read
 from millpond.domain.amounts import CARD
 
 DAY = 86_400
 PLANNED = 36
 """Days whose demand the quotas were planned by: a third of the trace."""
-
-SHORT = (40, 42)
 
 BUSY = 110
 """Day of the openb trace from which on nearly all of its pods come."""
@@ -38,9 +36,7 @@ BUSY = 110
 def philly_tenants(mode: Mode) -> Tenants:
     jobs = philly_read()
     quotas = quotas_of(jobs, until=PLANNED * DAY)
-    if mode == "short":
-        jobs = [job for job in jobs if SHORT[0] * DAY <= job.submit < SHORT[1] * DAY]
-    return tenants_make(jobs, quotas)
+    return tenants_make(jobs, quotas) if mode == "full" else philly_part(jobs, quotas)
 
 
 def openb_tenants(mode: Mode) -> Tenants:
@@ -108,7 +104,7 @@ def _worse(apart: list[int], together: list[int]) -> bool:
 
 
 def run(mode: Mode) -> list[Figure]:
-    part = f"days {SHORT[0]} to {SHORT[1]} of the trace" if mode == "short" else "the whole trace"
+    part = SHORT_NOTE if mode == "short" else "the whole trace"
     pods = "the last 1 500 pods with cards" if mode == "short" else "all pods with cards"
     return [
         *figures_of("philly", philly_tenants(mode), part),

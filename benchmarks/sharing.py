@@ -7,8 +7,7 @@ private cluster. ρ is the time from submission to end in the pool over that in 
 jobs (the finish-time fairness of Themis with the private cluster as what is fair).  *Utilisation* is the card-time of
 work done within the trace's span; work that an eviction made to be done twice is not counted.
 
-``short``: the jobs submitted in 2 days of the trace (`SHORT`), which begin with empty clusters.  ``full``: all 82 247
-jobs.
+``short``: `benchmarks.tenants.SHORT_NOTE`.  ``full``: all 82 247 jobs.
 """
 
 from __future__ import annotations
@@ -17,24 +16,27 @@ import sys
 
 from benchmarks.figures import Figure, Mode, benchmark_main
 from benchmarks.replay import Replay
-from benchmarks.tenants import Tenants, islands_run, open_run, quotas_of, shared_run, tenants_make
+from benchmarks.tenants import (
+    SHORT_NOTE,
+    Tenants,
+    islands_run,
+    open_run,
+    philly_part,
+    quotas_of,
+    shared_run,
+    tenants_make,
+)
 from benchmarks.traces import philly_read
-
-DAY = 86_400
-SHORT = (40, 42)
-"""Days of the trace in the short form."""
 
 GRACE = 20
 """Seconds that a victim takes to leave in the run that charges for it."""
 
 
 def tenants_of(mode: Mode) -> Tenants:
-    """The tenants of the whole trace, or of a part with the quotas of the whole."""
+    """The tenants of the whole trace, or of the part for short forms with the quotas of the whole."""
     jobs = philly_read()
     quotas = quotas_of(jobs)
-    if mode == "short":
-        jobs = [job for job in jobs if SHORT[0] * DAY <= job.submit < SHORT[1] * DAY]
-    return tenants_make(jobs, quotas)
+    return tenants_make(jobs, quotas) if mode == "full" else philly_part(jobs, quotas)
 
 
 def anomalies(shared: Replay, islands: dict[str, Replay], slack: int = 0) -> list[str]:
@@ -67,7 +69,7 @@ def run(mode: Mode) -> list[Figure]:
     graceful = shared_run(tenants, drain=GRACE)
     pooled = open_run(tenants)
     count = len(tenants.jobs)
-    part = "" if mode == "full" else f"; days {SHORT[0]} to {SHORT[1]} of the trace only"
+    part = "" if mode == "full" else f"; {SHORT_NOTE}"
     hived = "HiveD's definition"
     rho, late = worst(shared, islands)
     slow_rho, slow_late = worst(graceful, islands)

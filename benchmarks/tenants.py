@@ -69,6 +69,19 @@ def tenants_make(jobs: Iterable[TraceJob], quotas: dict[str, int]) -> Tenants:
     return Tenants(ordered, quotas, ordered[-1].submit - ordered[0].submit)
 
 
+SHORT_DAYS = (40, 50)
+SHORT_WITHOUT = frozenset({"6214e9", "11cb48"})
+SHORT_NOTE = "days 40 to 50 of the trace, which begin with empty clusters, without the two teams that have most jobs"
+
+
+def philly_part(jobs: Sequence[TraceJob], quotas: dict[str, int]) -> Tenants:
+    """The part of the Philly trace that short forms run: many cards asked for by few jobs (`SHORT_NOTE`)."""
+    part = [
+        job for job in jobs if SHORT_DAYS[0] <= job.submit / 86_400 < SHORT_DAYS[1] and job.team not in SHORT_WITHOUT
+    ]
+    return tenants_make(part, {team: cards for team, cards in quotas.items() if team not in SHORT_WITHOUT})
+
+
 def _jobs(jobs: Iterable[TraceJob], *, checkpoint: int | None = None) -> list[tuple[TraceJob, Job]]:
     return [
         (job, job_make(job, f"{job.team}/batch", priority=TOP - place, checkpoint_every=checkpoint))
