@@ -74,15 +74,15 @@ def test_scheduler_perf_is_read(cache: Path) -> None:
         for work, rate in (("Cards/1213Nodes/x", 250.0), ("Basic/5000Nodes", 480.0))
     ]
     items.append({"labels": {"Metric": "other", "Name": "Bench/Basic/5000Nodes"}, "data": {"Average": 1.0}})
-    (cache / "items.json").write_text(json.dumps({"DataItems": items}))
+    (cache / "items.json").write_text(json.dumps({"dataItems": items}))
     copy = (
         f'for word in "$@"; do case $word in -data-items-dir=*) /bin/cp {cache}/items.json "${{word#*=}}"/;; esac; done'
     )
     fake("kube_perf", copy)
     found = go_peers.kube()
     assert [(rate.workload, rate.nodes, rate.asked, rate.per_second) for rate in found] == [
-        ("Cards", 1213, 3000, 250.0),
-        ("Basic", 5000, 10_000, 480.0),
+        ("Cards", 1213, 1000, 250.0),
+        ("Basic", 5000, 5000, 480.0),
     ]
     assert found[0].version.startswith("v1.")
 
@@ -92,7 +92,7 @@ def test_the_mix_is_openb_s() -> None:
     milli = sum(node[2] for node in nodes)
     assert len(nodes) == 1500
     assert nodes[:1213] == [(node.cpu, node.memory, 1000 * node.cards) for node in openb.nodes_read()]
-    assert 0.89 * milli < sum(ask[2] for ask in asks) <= 0.9 * milli + 8000
+    assert 0.59 * milli < sum(ask[2] for ask in asks) <= 0.6 * milli + 8000
 
 
 def test_modules_are_pinned() -> None:
