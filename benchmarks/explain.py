@@ -134,7 +134,7 @@ def settled(snapshot: Snapshot) -> tuple[Snapshot, Plan]:
         seats = {start.job: start.seats for start in result.start}
         gone = {evict.job for evict in result.evict}
         jobs = (
-            replace(job, state=RunState.RUNNING, seats=seats[job.id], started=NOW) if job.id in seats else job
+            replace(job, state=RunState.RUNNING, seats=seats[job.id], started=NOW - 1) if job.id in seats else job
             for job in snapshot.jobs
             if job.id not in gone
         )

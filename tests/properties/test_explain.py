@@ -55,8 +55,9 @@ def quick_check(snapshot: Snapshot) -> None:
     """What is found without running the planner is what the planner says, yes or no."""
     state = State(snapshot)
     options = Options(state)
+    ranks = {name: rank for tenant in state.tree.root.children for name, rank in state.walk(tenant).ranks.items()}
     result = Pass(state, options, Limits(state, options)).run()
-    trials = Trials(snapshot, result, state, options, runs=0)
+    trials = Trials(snapshot, result, state, options, ranks, runs=0)
     jobs = {job.id: job for job in snapshot.jobs}
     held = {hold.job for hold in result.hold}
     times = [reserved.time for reserved in result.reservations]

@@ -116,7 +116,7 @@ class Explainer:
         self._holds = {hold.job: hold for hold in result.hold}
         self._reservations = {found.job: found for found in result.reservations}
         self._first = [(number, wait.job) for number, wait in enumerate(result.wait) if wait.rank is not None][:_AHEAD]
-        self._trials = Trials(snapshot, result, state, options)
+        self._trials = Trials(snapshot, result, state, options, self._ranks)
 
     @property
     def ranks(self) -> Mapping[str, Rank]:

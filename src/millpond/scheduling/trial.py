@@ -17,7 +17,7 @@ makes others move up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -27,7 +27,6 @@ from millpond.scheduling.fit import ask_make
 from millpond.scheduling.options import Options
 from millpond.scheduling.plan import PROD_GRACE, plan
 from millpond.scheduling.preempt import Eviction, eviction_find
-from millpond.scheduling.quota import Queue
 from millpond.scheduling.rank import tenant_walk
 from millpond.scheduling.snapshot import Job, Seat, Snapshot
 from millpond.scheduling.state import State
@@ -51,12 +50,19 @@ class Verdict:
 class Trials:
     """Trials on one snapshot.
 
-    ``result`` is its plan, ``state`` what the making of that plan has left, and ``options`` those of that pass.
+    ``result`` is its plan, ``state`` what the making of that plan has left, ``options`` those of that pass, and
+    ``ranks`` those of what ran before it.
     ``runs``: how often one question may run the planner; by default as the size of the pool allows.
     """
 
     def __init__(
-        self, snapshot: Snapshot, result: Plan, state: State, options: Options, runs: int | None = None
+        self,
+        snapshot: Snapshot,
+        result: Plan,
+        state: State,
+        options: Options,
+        ranks: Mapping[str, Rank],
+        runs: int | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._state = state
@@ -67,7 +73,10 @@ class Trials:
         small = len(snapshot.jobs) + len(snapshot.nodes) <= _SMALL
         self._most = runs if runs is not None else _RUNS_SMALL if small else _RUNS_LARGE
         self._runs = self._most
-        self._families: dict[Queue, bool] = {}
+        self._ranks = ranks
+        self._families = {
+            state.tasks[name].leaf.tenant for name, rank in ranks.items() if rank is Rank.FAMILY and name in state.tasks
+        }
 
     def runs_reset(self) -> None:
         """A new question: the planner may be run again."""
@@ -116,20 +125,12 @@ class Trials:
         leaf = state.leaf(changed)
         if leaf.klass is QueueClass.BESTEFFORT:
             return True
-        task = state.task_make(changed, seats, Kind.PLACED)
-        tasks, ranks = state.leaf_tasks[leaf], state.walk(leaf.tenant).ranks
-        if not self._family(leaf.tenant) and (not tasks or tasks[-1].key <= task.key):
+        task, tasks = state.task_make(changed, seats, Kind.PLACED), state.leaf_tasks[leaf]
+        if leaf.tenant not in self._families and (not tasks or tasks[-1].key <= task.key):
             return True
         mine = sorted([*tasks, task], key=attrgetter("key"))
         after = tenant_walk(leaf.tenant, {**state.leaf_tasks, leaf: mine}).ranks
-        return all(after[name] is rank for name, rank in ranks.items())
-
-    def _family(self, tenant: Queue) -> bool:
-        """Whether anybody of a tenant uses what its other leaves leave idle."""
-        found = self._families.get(tenant)
-        if found is None:
-            found = self._families[tenant] = Rank.FAMILY in self._state.walk(tenant).ranks.values()
-        return found
+        return all(rank is self._ranks.get(name, rank) for name, rank in after.items())
 
     def _gone(self, changed: Job, found: Eviction) -> int:
         """When the last of the victims, and of those who leave these cards anyway, is gone."""
