@@ -60,7 +60,10 @@ class SliceTable:
     profiles: tuple[SliceProfile, ...]
 
     def find(self, name: str) -> SliceProfile | None:
-        return next((profile for profile in self.profiles if profile.name == name), None)
+        for profile in self.profiles:
+            if profile.name == name:
+                return profile
+        return None
 
     def milli(self, profile: SliceProfile) -> int:
         """What a slice counts in quotas: its share of the card's memory, rounded up (scheduling §1)."""
@@ -141,9 +144,14 @@ def slice_table(model: str, memory: int) -> SliceTable | None:
     return SLICE_TABLES[min(tables)[1]] if tables else None
 
 
+def slice_table_of(kind: CardKind) -> SliceTable | None:
+    """How the cards of a node divide.  Those that a driver found, which have UUIDs, say themselves whether (`mig`)."""
+    return slice_table(kind.model, kind.memory) if kind.mig or not kind.uuids else None
+
+
 def cards_divide(kind: CardKind) -> bool:
-    """Whether cards of a node can be divided: the vendor says how, and a driver that found them says that it may."""
-    return (kind.mig or not kind.uuids) and slice_table(kind.model, kind.memory) is not None
+    """Whether the cards of a node can be divided."""
+    return slice_table_of(kind) is not None
 
 
 def slice_milli(model: str, memory: int, name: str) -> int | None:

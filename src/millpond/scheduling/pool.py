@@ -15,7 +15,7 @@ from millpond.domain.amounts import CARD
 from millpond.domain.cards import CardRequest
 from millpond.domain.names import natural_key
 from millpond.domain.nodes import CardKind
-from millpond.domain.slices import MEDIA, SliceTable, slice_table
+from millpond.domain.slices import MEDIA, SliceTable, slice_table_of
 from millpond.scheduling.snapshot import Job, NodeState, Seat
 
 RUN, LEAVE, HOLD = 0, 1, 2
@@ -66,6 +66,7 @@ class Room:
         "open",
         "slices",
         "state",
+        "table",
         "whole",
     )
 
@@ -79,6 +80,8 @@ class Room:
         self.name = spec.name
         self.key = natural_key(spec.name)
         self.kind = spec.cards or _NO_CARDS
+        self.table: SliceTable | None = slice_table_of(self.kind)
+        """How the cards of this node divide; None if they do not."""
         self.labels = dict(spec.labels)
         self.open = not (state.cordoned or state.draining or state.lost or spec.taints)
         self.broken = frozenset(card for card in state.bad_cards if card < self.kind.count)
@@ -107,12 +110,6 @@ class Room:
         view.cpu = self.state.spec.cpu - self.cpu[RUN] - max(self.cpu[LEAVE], self.cpu[HOLD])
         view.memory = self.state.spec.memory - self.memory[RUN] - max(self.memory[LEAVE], self.memory[HOLD])
         view.slices = self.slices_now(self.cards, self.slices) if self.slices is not None else None
-
-    @property
-    def table(self) -> SliceTable | None:
-        """How the cards of this node divide; None if they do not.  Cards found by a driver say themselves (`mig`)."""
-        kind = self.kind
-        return None if kind.uuids and not kind.mig else slice_table(kind.model, kind.memory)
 
     def mask(self, seat: Seat) -> int:
         """The slots that a slice's seat takes; all of them if the seat makes no sense here."""
@@ -143,7 +140,7 @@ class Room:
         return True
 
     def slices_now(self, cards: list[list[int]], slices: list[list[list[int]]]) -> list[list[int]]:
-        """The masks of all layers; a card of which `cards` say that somebody takes it otherwise, in any layer, is full."""
+        """The masks of all layers; a card that somebody takes otherwise in some layer, as `cards` say, is full."""
         run, leave, hold = slices
         found: list[list[int]] = []
         for card in range(self.kind.count):

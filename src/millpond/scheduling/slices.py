@@ -19,6 +19,8 @@ from millpond.scheduling.snapshot import Seat
 Wants = tuple[tuple[str, int], ...]
 """How many slices of which profile wait, by name."""
 
+ALL_MEMORY = ALL_SLOTS & ~MEDIA
+
 Spot = tuple[int, int]
 """(card, first slot)."""
 
@@ -47,6 +49,8 @@ def slice_capacity(view: View, name: str, most: int = 1 << 30) -> int:
     profile = slice_profile(view.room, name)
     if profile is None:
         return 0
+    if view.slices is None:  # whole idle cards and nothing else
+        return view.idle * profile.instances
     found = 0
     for card in range(len(view.free)):
         if found >= most:
@@ -56,6 +60,9 @@ def slice_capacity(view: View, name: str, most: int = 1 << 30) -> int:
 
 
 def _capacity(profile: SliceProfile, taken: int) -> int:
+    """How many slices of a profile fit on a card with these slots taken."""
+    if not taken:
+        return profile.instances
     free = sum(1 for start in profile.starts if not profile.mask(start) & taken)
     return min(free, 1) if profile.media else free
 
@@ -79,7 +86,7 @@ def slice_free(view: View, *, beside: bool = False) -> int:
                 mask = profile.mask(start)
                 if not mask & taken:
                     reach |= mask
-        total += (reach & ~MEDIA).bit_count() * CARD // table.slots
+        total += (reach & ALL_MEMORY).bit_count() * CARD // table.slots
     return total
 
 
@@ -95,7 +102,7 @@ def slice_spots(view: View, name: str, count: int) -> list[Spot] | None:
         cards = [card for card in range(len(taken)) if _capacity(profile, taken[card])]
         if not cards:
             return None
-        card = max(cards, key=lambda card: ((taken[card] & ~MEDIA).bit_count(), -card))
+        card = max(cards, key=lambda card: ((taken[card] & ALL_MEMORY).bit_count(), -card))
         start = _start(kind.model, kind.memory, name, taken[card], wants)
         taken[card] |= profile.mask(start)
         spots.append((card, start))
@@ -114,11 +121,17 @@ def slice_seats(view: View, name: str, count: int) -> tuple[Seat, ...]:
 
 def slice_score(view: View, name: str, count: int) -> tuple[int, int, int, int, int]:
     """The smaller the better: fewest idle cards begun, fullest cards, fewest idle cards, CPU, natural order."""
-    spots = slice_spots(view, name, count) or []
-    cards = {card for card, _ in spots}
-    begun = sum(1 for card in cards if view.free[card] == CARD)
-    taken = sum((slots_taken(view, card) & ~MEDIA).bit_count() for card in cards)
-    return (begun, -taken, view.idle, view.cpu, view.room.index)
+    profile, left, begun, slots = slice_profile(view.room, name), count, 0, 0
+    if profile is not None and view.slices is not None:
+        used = [taken for card in range(len(view.free)) if (taken := slots_taken(view, card))]
+        rooms = [((taken & ALL_MEMORY).bit_count(), _capacity(profile, taken)) for taken in used]
+        for full, room in sorted(rooms, reverse=True):
+            if left > 0 < room:
+                slots += full
+                left -= room
+    if profile is not None and left > 0:
+        begun = -(-left // profile.instances)
+    return (begun, -slots, view.idle, view.cpu, view.room.index)
 
 
 def seat_fits(view: View, seat: Seat) -> bool:
