@@ -15,6 +15,10 @@ _MISSES = 10_000
 """More remembered failures than that are forgotten."""
 
 
+_FREE_TO_ALL: tuple[Kept, ...] = ()
+"""Nothing is kept from anybody; typed, since a compiled module takes a bare ``()`` for a tuple that stays empty."""
+
+
 class Options:
     """Answers about the state as it is when they are asked; failures are remembered until something may mend them."""
 
@@ -22,7 +26,7 @@ class Options:
         self._state = state
         self._rivals: dict[str, int] | None = None
         self._misses: dict[tuple[object, ...], int] = {}
-        self.barred: tuple[Kept, ...] = ()
+        self.barred: tuple[Kept, ...] = _FREE_TO_ALL
         """The reservations that alone kept the last one from starting."""
 
     def begin(self) -> None:
@@ -73,7 +77,7 @@ class Options:
         """Where it starts now without an eviction, at the largest size that fits, and its rank there."""
         group, state = self._state.group(job), self._state
         moment = (state.freed, state.now if group.budgeted else 0)
-        self.barred = ()
+        self.barred = _FREE_TO_ALL
         if group.unplaced == moment:
             return None
         found = self._start(job)
