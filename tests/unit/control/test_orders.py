@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from millpond.control.orders import order_make
-from millpond.domain.jobs import JobType, ServicePolicy
+from millpond.control.orders import geometries, order_make
+from millpond.domain.jobs import AttemptState, JobType, ServicePolicy
 from millpond.domain.records import SeatRecord
 from millpond.engines.base import StartOrder
 from tests.unit.control.builders import JOB, attempt, job, node, spec
@@ -36,6 +37,35 @@ def test_ranks_follow_the_placement() -> None:
     ]
     assert made.ranks[0].cards == (2, 3)
     assert made.ranks[0].uuids == ("GPU-2", "GPU-3")
+
+
+SLICED = (SeatRecord("n1", (3,), 119, "1g.5gb", 4), SeatRecord("n1", (3,), 119, "1g.5gb", 5))
+
+
+def test_slices_of_a_node_belong_to_one_rank() -> None:
+    seats = (*SLICED, SeatRecord("n2", (0,), 119, "1g.5gb", 0), SeatRecord("n2", (1,), 119, "1g.5gb", 6))
+    made = order_make(
+        job(spec=spec()),
+        attempt(seats=seats),
+        jobs_dir=Path("/state/jobs"),
+        specs={name: node(name).spec for name in ("n1", "n2")},
+        tenant_uid=210_001,
+        epoch=9,
+        isolated=True,
+        resume=False,
+    )
+    assert [(rank.node, rank.cards, rank.milli, rank.slices) for rank in made.ranks] == [
+        ("n1", (3,), 238, ("3:1g.5gb@4", "3:1g.5gb@5")),
+        ("n2", (0, 1), 238, ("0:1g.5gb@0", "1:1g.5gb@6")),
+    ]
+    assert dict(made.env)["MILLPOND_NODES"] == "2"
+
+
+def test_cards_are_divided_into_what_lives_on_them() -> None:
+    other = SeatRecord("n1", (3,), 488, "3g.20gb", 0)
+    live = [attempt(seats=seats) for seats in (SLICED, (other,), (SeatRecord("n2", (1,)),))]
+    assert geometries(live) == {("n1", 3): (("3g.20gb", 0), ("1g.5gb", 4), ("1g.5gb", 5))}
+    assert geometries([replace(live[0], state=AttemptState.ENDED)]) == {}
 
 
 def test_environment_tells_the_job_about_itself() -> None:

@@ -45,7 +45,9 @@ class NvmlError(Exception):
     pass
 
 
-def _library(names: list[str], links: set[tuple[int, int]], *, broken: bool = False) -> ModuleType:
+def _library(
+    names: list[str], links: set[tuple[int, int]], *, broken: bool = False, mig: frozenset[int] | None = None
+) -> ModuleType:
     """NVML as far as we use it."""
 
     def init() -> None:
@@ -55,8 +57,10 @@ def _library(names: list[str], links: set[tuple[int, int]], *, broken: bool = Fa
     def status(first: int, second: int, _: int) -> int:
         return 0 if (first, second) in links else 5
 
-    def mig_mode(_: int) -> tuple[int, int]:
-        raise NvmlError("Not Supported")
+    def mig_mode(handle: int) -> tuple[int, int]:
+        if mig is None:
+            raise NvmlError("Not Supported")
+        return int(handle in mig), int(handle in mig)
 
     def ancestor(_first: int, _second: int) -> int:
         return 50
@@ -93,6 +97,15 @@ def test_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cards.islands == ((0, 1), (2, 3))
     assert cards.uuids == ("GPU-0", "GPU-1", "GPU-2", "GPU-3")
     assert not found.nodes[0].simulated
+
+
+def test_cards_in_mig_mode_are_told_and_not_offered_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = _library(["NVIDIA A100-SXM4-80GB"] * 3, set(), mig=frozenset({0, 2}))
+    monkeypatch.setattr(inventory, "pynvml", library)
+    found = inventory_read()
+    assert found.nodes[0].cards is not None
+    assert not found.nodes[0].cards.mig
+    assert found.notes == ("MIG mode is on for cards 0, 2: jobs cannot use them; nvidia-smi -mig 0 ends it",)
 
 
 def test_cards_of_two_models_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
