@@ -53,7 +53,7 @@ OFFLINE: dict[str, tuple[str, str]] = {
     "head.run": ("RUN", "方案"),
     "head.utilisation": ("USED", "利用率"),
     "head.fragmentation": ("FRAG", "碎片"),
-    "head.lost_hours": ("LOST-CARD-H", "损失卡时"),
+    "head.lost_hours": ("LOST-H", "损失卡时"),
     "head.wait_mean": ("WAIT-MEAN", "平均等待"),
     "head.wait_p95": ("WAIT-P95", "等待 P95"),
     "head.action": ("ACTION", "动作"),
@@ -71,7 +71,7 @@ OFFLINE: dict[str, tuple[str, str]] = {
     "plan.hold": ("{seats} until +{until}", "{seats}，保留至 +{until}"),
     "plan.warning": ("warning: {text}", "警告：{text}"),
     "simulate.baseline": ("baseline", "现状"),
-    "simulate.difference": ("difference", "差异"),
+    "simulate.difference": ("change", "差异"),
     "simulate.derived": (
         "No --pool: simulated on {nodes} nodes with {cards} cards, which the trace's work would fill to 80 %.",
         "未给 --pool：在 {nodes} 个节点、{cards} 卡上推演，负载约占 80 %。",
