@@ -64,10 +64,10 @@ jobs with cards, and for those without."""
 _EIGHT, _FOUR, _TWO, _SPREAD = 1.0, 0.06145, -0.007927, -0.02823
 """Worth of idle cards that stand together: eight, fours, pairs, and the square of them all."""
 
-_EIGHT_EXPECTED = 0.05
-_EIGHT_WEIGHT = 250 * CARD
-"""Part of the demand that is expected to want eight cards of one node, and the demand that this outweighs: such
-jobs are rare, and to learn of the first one when no node is empty any more would be too late."""
+_EIGHT_EXPECTED = 0.06
+_EIGHT_WEIGHT = 400 * CARD
+"""At first, so much of the demand counts as wanting eight cards of one node, whatever was seen; it fades as more demand
+than the weight is seen.  Such jobs are rare: to learn of one when no node is empty any more would be too late."""
 
 _TIED = 0.4561
 _TIED_MAX = 1.5
@@ -255,8 +255,7 @@ def _groups(asking: Sequence[Demand], volume: int) -> list[int]:
     def part(cards: int) -> float:
         return sum(demand.count * demand.milli for demand in asking if demand.milli >= cards * CARD) / volume
 
-    expected = _EIGHT_EXPECTED * _EIGHT_WEIGHT
-    eight = _EIGHT * (part(8) * volume + expected) / (volume + _EIGHT_WEIGHT)
+    eight = _EIGHT * max(part(8), _EIGHT_EXPECTED * _EIGHT_WEIGHT / (volume + _EIGHT_WEIGHT))
     four, two = _FOUR * part(4), _TWO * part(2)
     return [
         round(ONE * (eight * (idle // 8) + four * (idle // 4) + two * (idle // 2) + _SPREAD * (idle / 8) ** 2))
