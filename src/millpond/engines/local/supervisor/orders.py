@@ -210,11 +210,12 @@ def rank_env(core: Core, attempt: Attempt, rank: Rank) -> dict[str, str]:
             "MILLPOND_NODE": rank.node,
             "MILLPOND_PORT": str(rank.port),
             "MILLPOND_CARD_MILLI": str(own["milli"]),
-            "MILLPOND_SLICES": ",".join(own["slices"]),
             "MILLPOND_DEADLINE_FILE": f"{notice}/{DEADLINE_NAME}",
             "MILLPOND_MARK": mark_value(core, attempt.id),
         }
     )
+    if own["slices"]:
+        env["MILLPOND_SLICES"] = ",".join(own["slices"])
     return env
 
 
