@@ -10,6 +10,7 @@ those that have ended.
 
 from __future__ import annotations
 
+import heapq
 import sys
 import time
 from dataclasses import dataclass, field, replace
@@ -23,12 +24,11 @@ from millpond.domain.nodes import CardKind, NodeSpec
 from millpond.domain.queues import CARDS, QueueConfig
 from millpond.scheduling.decisions import Plan
 from millpond.scheduling.explain import Explainer
-from millpond.scheduling.forecast import Calibration, Eta, Forecast, Score, calibration_make
+from millpond.scheduling.forecast import WINDOW, Calibration, Eta, Forecast, Score, calibration_make
 from millpond.scheduling.history import ANY_SIZE, SHARES, Key, RunTimes
 from millpond.scheduling.plan import plan
+from millpond.scheduling.resident import Resident
 from millpond.scheduling.snapshot import Job, NodeState, RunState, Seat, Snapshot
-from millpond.simulation.driver import Simulation
-from millpond.simulation.jobs import Work
 
 WAITING = 10_000
 TENANTS = 10
@@ -40,7 +40,7 @@ CARD_MEMORY = 32_768
 JOBS = {"short": 1_500, "full": 6_000}
 PHILLY_FIRST = 30_000
 DAY = 86_400
-LOAD_PERCENT = 45
+LOAD_PERCENT = 28
 """Cards of the pool in percent of what the jobs would keep busy if nobody waited: they queue for hours."""
 
 EVERY = 3_600
@@ -180,6 +180,8 @@ class Promise:
 class Replay:
     """A trace in virtual time.  Every `EVERY` seconds those that newly wait get a promise."""
 
+    arrivals: list[Job]
+    runs_of: dict[str, TraceJob]
     due: int = 0
     forecasts: int = 0
     promises: dict[str, Promise] = field(default_factory=dict)
@@ -187,17 +189,35 @@ class Replay:
     runs: dict[Key, list[int]] = field(default_factory=dict)
     results: list[tuple[Promise, int]] = field(default_factory=list)
 
-    def plan(self, snapshot: Snapshot) -> Plan:
-        """The planner of the replay: plans, keeps score, and now and then looks ahead."""
-        result = plan(snapshot)
-        for start in result.start:
-            promise = self.promises.pop(start.job, None)
-            if promise is not None:
-                self._score(promise, snapshot.now)
-        if snapshot.now >= self.due and any(wait.job not in self.promises for wait in result.wait):
-            self.due = snapshot.now + EVERY
-            self._look(snapshot, result)
-        return result
+    def play(self, pool: Snapshot) -> None:
+        """All of it: ends, arrivals, a pass, and now and then a look ahead."""
+        resident, coming, ends = Resident(pool), iter(self.arrivals), list[tuple[int, str]]()
+        job, waiting, last = next(coming, None), set[str](), self.arrivals[-1].submitted
+        while job is not None or ends:
+            now = min([*(end[0] for end in ends[:1]), *([job.submitted] if job is not None else [])])
+            if now > last:
+                break
+            while ends and ends[0][0] <= now:
+                name = heapq.heappop(ends)[1]
+                resident.job_gone(name)
+                self.ended(self.runs_of[name])
+            while job is not None and job.submitted <= now:
+                resident.job_put(job)
+                waiting.add(job.id)
+                job = next(coming, None)
+            resident.now_set(now)
+            result = resident.plan(waits=False)
+            resident.adopt(result)
+            for start in result.start:
+                waiting.discard(start.job)
+                heapq.heappush(ends, (now + self.runs_of[start.job].duration, start.job))
+                promise = self.promises.pop(start.job, None)
+                if promise is not None:
+                    self._score(promise, now)
+            if now >= self.due and not waiting <= self.promises.keys():
+                self.due = now + EVERY
+                progress(f"explain: replay at {now * 100 // last} %, {len(waiting)} wait, {self.forecasts} forecasts")
+                self._look(resident.snapshot())
 
     def ended(self, job: TraceJob) -> None:
         """One run more to learn from."""
@@ -205,14 +225,10 @@ class Replay:
         for key in ((job.team, "", size), (job.team, "", ANY_SIZE), ("", "", size), ("", "", ANY_SIZE)):
             self.runs.setdefault(key, []).append(job.duration)
 
-    def _look(self, snapshot: Snapshot, result: Plan) -> None:
+    def _look(self, snapshot: Snapshot) -> None:
         self.forecasts += 1
-        seats = {start.job: start.seats for start in result.start}
-        jobs = (
-            replace(job, state=RunState.RUNNING, seats=seats[job.id], started=snapshot.now) if job.id in seats else job
-            for job in snapshot.jobs
-        )
-        rolled = Forecast(replace(snapshot, jobs=tuple(jobs)), RunTimes(self._times()))
+        recent = [job for job in self.arrivals if snapshot.now - WINDOW < job.submitted <= snapshot.now]
+        rolled = Forecast(snapshot, RunTimes(self._times()), arrivals=recent)
         while rolled.step():
             pass
         calibration = calibration_make(self.scores[-SCORES:]) if self.scores else Calibration()
@@ -246,8 +262,7 @@ def replay(count: int) -> Replay:
     pool = tuple(
         NodeState(NodeSpec(f"n{number}", 0, 0, CardKind("P100", "nvidia", 16_384, 8))) for number in range(1, nodes + 1)
     )
-    share = nodes * 8 // len(teams) * 1000
-    queues = tuple(QueueConfig(f"{team}/batch", QueueClass.BATCH, deserved={CARDS: share}) for team in teams)
+    queues = tuple(QueueConfig(f"{team}/batch", QueueClass.BATCH) for team in teams)
     by_id = {job.id: job for job in chosen if job.cards <= nodes * 8 and job.duration <= DAY * 2}
     arrivals = [
         Job(
@@ -261,19 +276,8 @@ def replay(count: int) -> Replay:
         )
         for job in by_id.values()
     ]
-    played = Replay()
-    simulation = Simulation(
-        Snapshot(0, pool, queues),
-        played.plan,
-        arrivals=tuple(arrivals),
-        work={job.id: Work(job.duration) for job in by_id.values()},
-        until=last - first,
-    )
-    for number, event in enumerate(simulation.events()):
-        if event.kind == "end":
-            played.ended(by_id[event.job])
-        if number % 200 == 0:
-            progress(f"explain: replay at {event.time * 100 // max(1, last - first)} %, {played.forecasts} forecasts")
+    played = Replay(arrivals, by_id)
+    played.play(Snapshot(0, pool, queues))
     return played
 
 

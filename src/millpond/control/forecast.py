@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -17,14 +17,14 @@ from millpond.authz.actors import SYSTEM
 from millpond.control.context import Control
 from millpond.db.leader import fence
 from millpond.db.session import Tx
-from millpond.db.stores.jobs import jobs_get
+from millpond.db.stores.jobs import jobs_get, jobs_recent
 from millpond.db.stores.promises import promise_list, promise_results, promises_add, promises_prune, run_times
 from millpond.db.stores.world import world_load
 from millpond.domain.jobs import JobState
-from millpond.scheduling.forecast import Calibration, Eta, Forecast, calibration_make
+from millpond.scheduling.forecast import WINDOW, Calibration, Eta, Forecast, calibration_make
 from millpond.scheduling.history import SHARES, RunTimes
 from millpond.scheduling.promises import promises_new, score_make
-from millpond.scheduling.world import snapshot_make
+from millpond.scheduling.world import job_make, snapshot_make
 
 EVERY = 30.0
 """Seconds between two forecasts, at least."""
@@ -76,10 +76,15 @@ def _begin(control: Control, epoch: int, memory: ForecastMemory) -> float:
     if memory.learnt is None or now - memory.learnt >= LEARN_EVERY:
         control.database.run("promises_learn", partial(_learn, epoch=epoch, memory=memory, now=now))
         memory.learnt = now
-    world = control.database.run("forecast", lambda tx: world_load(tx, SYSTEM), snapshot=True)
+    since = now - timedelta(seconds=WINDOW)
+    world, recent = control.database.run(
+        "forecast", lambda tx: (world_load(tx, SYSTEM), jobs_recent(tx, SYSTEM, since)), snapshot=True
+    )
     if not any(job.state is JobState.QUEUED for job in world.jobs):
         return EVERY
-    memory.rolling = Forecast(snapshot_make(world, int(now.timestamp())), memory.times)
+    at = int(now.timestamp())
+    arrivals = [replace(job_make(job, at), blocked_by=()) for job in recent]
+    memory.rolling = Forecast(snapshot_make(world, at), memory.times, arrivals=arrivals)
     memory.made_at, memory.spent = now.replace(microsecond=0), 0.0
     return 0.01
 

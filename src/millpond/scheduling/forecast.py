@@ -6,23 +6,23 @@ runs alike, and no two jobs go in step: job j gets share (a·s + b) mod S in sce
 S prime (a rank-1 lattice; Niederreiter, *Random Number Generation and Quasi-Monte Carlo Methods*, 1992, ch. 5).  There
 is no randomness: the same input gives the same answer.
 
-The grace of evictions passes in no time here, and nobody new arrives.  What that leaves out is learnt from how earlier
-promises did: `Calibration`, a split-conformal correction (Vovk et al., *Algorithmic Learning in a Random World*, 2005).
+Others will come meanwhile: the jobs that came in the last `WINDOW` are taken to come again in the next one, and so on,
+in each scenario at another hour.  The grace of evictions passes in no time here.  What all that misses is learnt from
+how earlier promises did: `Calibration`, a split-conformal correction (Vovk et al., *Algorithmic Learning in a Random
+World*, 2005).
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from zlib import crc32
 
 from millpond.scheduling.decisions import Plan
 from millpond.scheduling.history import WHOLE, RunTimes, Span, span_of
-from millpond.scheduling.plan import plan
+from millpond.scheduling.resident import Resident
 from millpond.scheduling.snapshot import Hold, Job, RunState, Seat, Snapshot
-
-Planner = Callable[[Snapshot], Plan]
 
 SCENARIOS = 13
 """Prime, as the lattice needs it."""
@@ -34,11 +34,17 @@ _LARGE = 3_000
 HORIZON = 14 * 86_400
 """Nobody is told a start later than this many seconds from now."""
 
+WINDOW = 86_400
+"""Seconds of arrivals that are taken to repeat themselves."""
+
 _PASSES = 160
 """Planning passes of one scenario."""
 
-_STEP_MIN, _STEP_SHARE = 5, 25
-"""Ends closer together than 1/25 of the time gone by are taken as one; nothing is told more precisely anyway."""
+_STEP_MIN, _STEP_SHARE = 5, 16
+"""Ends closer together than 1/16 of the time gone by are taken as one; nothing is told more precisely anyway."""
+
+_AGAIN = "~"
+"""Ends the name of a job in the name of its repetition."""
 
 SCORES_MIN = 30
 """Promises that must have been kept or broken before they correct new ones."""
@@ -112,28 +118,40 @@ def forecast(
     snapshot: Snapshot,
     times: RunTimes | None = None,
     *,
+    arrivals: Sequence[Job] = (),
     calibration: Calibration | None = None,
-    planner: Planner = plan,
     scenarios: int | None = None,
 ) -> dict[str, Eta]:
-    """The start of every job that waits for the scheduler, by id."""
-    rolled = Forecast(snapshot, times or RunTimes(), planner=planner, scenarios=scenarios)
+    """The start of every job that waits for the scheduler, by id.  ``arrivals``: as `Forecast`."""
+    rolled = Forecast(snapshot, times or RunTimes(), arrivals=arrivals, scenarios=scenarios)
     while rolled.step():
         pass
     return rolled.etas(calibration or Calibration())
 
 
 class Forecast:
-    """A forecast in the making: one `step` is one planning pass, so that who has other things to do may pause."""
+    """A forecast in the making: one `step` is one planning pass, so that who has other things to do may pause.
+
+    ``arrivals`` are the jobs submitted in the last `WINDOW`, whatever became of them.
+    """
 
     def __init__(
-        self, snapshot: Snapshot, times: RunTimes, *, planner: Planner = plan, scenarios: int | None = None
+        self,
+        snapshot: Snapshot,
+        times: RunTimes,
+        *,
+        arrivals: Sequence[Job] = (),
+        scenarios: int | None = None,
     ) -> None:
         large = len(snapshot.jobs) + len(snapshot.nodes) > _LARGE
         self._count = scenarios or (_SCENARIOS_LARGE if large else SCENARIOS)
         self._snapshot = snapshot
-        self._planner = planner
-        self._spans = {job.id: span_of(job, times, snapshot.settings) for job in snapshot.jobs}
+        leaves = {config.name for config in snapshot.queues if config.leaf}
+        self._arrivals = sorted(
+            (job for job in arrivals if job.queue in leaves and job.submitted > snapshot.now - WINDOW),
+            key=lambda job: (job.submitted, job.id),
+        )
+        self._spans = {job.id: span_of(job, times, snapshot.settings) for job in (*arrivals, *snapshot.jobs)}
         self._names = [
             job.id
             for job in snapshot.jobs
@@ -148,7 +166,7 @@ class Forecast:
         if not self._names or self._done == self._count:
             return False
         if self._rolling is None:
-            self._rolling = _Scenario(self._snapshot, self._planner, self._spans, self._done, self._count)
+            self._rolling = _Scenario(self._snapshot, self._spans, self._arrivals, self._done, self._count)
         if not self._rolling.step():
             for name, found in self._starts.items():
                 found.append(self._rolling.starts.get(name))
@@ -180,23 +198,56 @@ def share_of(name: str, scenario: int, count: int) -> int:
     return ((factor * scenario + shift) % count * 2 + 1) * WHOLE // (2 * count)
 
 
+def _again(arrivals: Sequence[Job], now: int, number: int, count: int) -> Iterator[Job]:
+    """The arrivals of the last `WINDOW` once more, and once more, from another hour on in each scenario."""
+    if not arrivals:
+        return
+    shift = WINDOW * number // count
+    turned = sorted((((job.submitted - now + WINDOW + shift) % WINDOW, job) for job in arrivals), key=_offset)
+    for turn in range(HORIZON // WINDOW):
+        for offset, job in turned:
+            yield replace(
+                job,
+                id=f"{job.id}{_AGAIN}{turn}",
+                submitted=now + 1 + turn * WINDOW + offset,
+                state=RunState.QUEUED,
+                seats=(),
+                started=None,
+                checkpointed=None,
+                until=None,
+                blocked_by=(),
+            )
+
+
+def _offset(item: tuple[int, Job]) -> tuple[int, str]:
+    return (item[0], item[1].id)
+
+
 class _Scenario:
     """One play of the future.  ``starts``: when each job first starts."""
 
     def __init__(
-        self, snapshot: Snapshot, planner: Planner, spans: Mapping[str, Span | None], number: int, count: int
+        self,
+        snapshot: Snapshot,
+        spans: Mapping[str, Span | None],
+        arrivals: Sequence[Job],
+        number: int,
+        count: int,
     ) -> None:
-        self._snapshot = snapshot
-        self._planner = planner
         self._spans = spans
         self._number, self._count = number, count
         self._begin = self._now = snapshot.now
         self._jobs = {job.id: job for job in snapshot.jobs if job.submitted <= snapshot.now}
-        self._holds = {hold.job: hold for hold in snapshot.holds}
+        self._resident = Resident(replace(snapshot, jobs=tuple(self._jobs.values())))
+        self._held: set[str] = set()
+        """Jobs whose cards are held and whose victims have left."""
         self._saved: dict[str, int] = {}
         """Seconds of work that a job keeps from before it was evicted."""
         self._ends: list[tuple[int, str, int]] = []
-        self._waiting = sum(1 for job in self._jobs.values() if job.state is RunState.QUEUED and not job.blocked_by)
+        self._asked = {job.id for job in self._jobs.values() if job.state is RunState.QUEUED and not job.blocked_by}
+        """Those whose start is still to be seen."""
+        self._coming = _again(arrivals, snapshot.now, number, count)
+        self._next = next(self._coming, None)
         self._passes = 0
         self.starts: dict[str, int] = {}
         for job in self._jobs.values():
@@ -205,20 +256,19 @@ class _Scenario:
     def step(self) -> bool:
         """One pass, and on to the next moment at which something ends; False when nobody else will start."""
         self._passes += 1
-        result = self._planner(
-            replace(self._snapshot, now=self._now, jobs=tuple(self._jobs.values()), holds=tuple(self._holds.values()))
-        )
+        self._resident.now_set(self._now)
+        result = self._resident.plan(waits=False)
+        self._resident.adopt(result)
         again = self._apply(result)
         if not again and not self._advance():
             return False
-        return self._waiting > 0 and self._passes < _PASSES and self._now - self._begin < HORIZON
+        return bool(self._asked) and self._passes < _PASSES and self._now - self._begin < HORIZON
 
     # -- one pass
 
     def _apply(self, result: Plan) -> bool:
         """Let the plan happen at once; True if cards are held, so that the same moment needs another pass."""
-        for name in result.drop_holds:
-            self._holds.pop(name, None)
+        self._held.difference_update(result.drop_holds)
         graces = {evict.claimant: evict.deadline for evict in result.evict}
         for evict in result.evict:
             self._leave(self._jobs[evict.job])
@@ -232,16 +282,17 @@ class _Scenario:
             for name in leaving:
                 if self._jobs[name].state is RunState.DRAINING:
                     self._leave(self._jobs[name])
-            fresh = fresh or hold.job not in self._holds or bool(leaving)
-            self._holds[hold.job] = Hold(hold.job, hold.seats, hold.until)
+            fresh = fresh or hold.job not in self._held or bool(leaving)
+            self._held.add(hold.job)
+            self._resident.hold_put(Hold(hold.job, hold.seats, hold.until))
         return fresh
 
     def _start(self, job: Job, seats: tuple[Seat, ...]) -> None:
-        self._holds.pop(job.id, None)
+        self._held.discard(job.id)
         self.starts.setdefault(job.id, self._now)
+        self._asked.discard(job.id)
         started = replace(job, state=RunState.RUNNING, seats=seats, started=self._now, checkpointed=None, until=None)
         self._jobs[job.id] = started
-        self._waiting -= 1
         self._end_plan(started)
 
     def _leave(self, job: Job) -> None:
@@ -250,15 +301,19 @@ class _Scenario:
         saved = self._now if job.saves_on_signal else job.checkpointed
         if saved is not None:
             self._saved[job.id] = self._saved.get(job.id, 0) + max(0, saved - started)
-        self._jobs[job.id] = replace(
-            job, state=RunState.QUEUED, seats=(), started=None, checkpointed=None, until=None, blocked_by=()
+        self._come(
+            replace(job, state=RunState.QUEUED, seats=(), started=None, checkpointed=None, until=None, blocked_by=())
         )
-        self._waiting += 1
+
+    def _come(self, job: Job) -> None:
+        """A job waits."""
+        self._jobs[job.id] = job
+        self._resident.job_put(job)
 
     # -- time
 
     def _end_plan(self, job: Job) -> None:
-        span = self._spans[job.id]
+        span = self._spans[job.id.partition(_AGAIN)[0]]
         if job.state is RunState.QUEUED or job.started is None:
             return
         if job.state is RunState.DRAINING:
@@ -270,7 +325,10 @@ class _Scenario:
             heapq.heappush(self._ends, (job.started + max(1, seconds), job.id, job.started))
 
     def _advance(self) -> bool:
-        """Go to the next end, and take those that follow soon after with it; False if nothing ends any more."""
+        """Go to the next end, and take those that follow soon after with it; False if nothing ends any more.
+
+        Who comes until then is there.
+        """
         while self._ends and not self._alive(self._ends[0]):
             heapq.heappop(self._ends)
         if not self._ends:
@@ -286,6 +344,10 @@ class _Scenario:
                     self._leave(job)
                 else:
                     del self._jobs[name]
+                    self._resident.job_gone(name)
+        while self._next is not None and self._next.submitted <= self._now:
+            self._come(self._next)
+            self._next = next(self._coming, None)
         return True
 
     def _alive(self, end: tuple[int, str, int]) -> bool:

@@ -85,6 +85,7 @@ SYSTEM_ONLY = {
     "holds_replace",
     "idempotency_prune",
     "jobs_blocked_by",
+    "jobs_recent",
     "node_sync",
     "promise_results",
     "promises_add",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, insert, literal, select, tuple_
@@ -184,6 +185,14 @@ def job_counts(tx: Tx, actor: Actor) -> dict[tuple[str, JobState], int]:
     authorize(actor, Action.METRICS_READ)
     statement = select(JOBS.c.queue, JOBS.c.state, func.count()).where(LIVE).group_by(JOBS.c.queue, JOBS.c.state)
     return {(queue, state): int(count) for queue, state, count in tx.execute(statement)}
+
+
+def jobs_recent(tx: Tx, actor: Actor, since: datetime, limit: int = 2_000) -> tuple[JobRecord, ...]:
+    """The latest `limit` jobs submitted after `since`, ended ones too.  System only."""
+    system_only(actor)
+    statement = select(*JOB_COLUMNS).where(JOBS.c.submitted_at > since)
+    rows = tx.execute(statement.order_by(JOBS.c.submitted_at.desc(), JOBS.c.id.desc()).limit(limit)).all()
+    return tuple(JobRecord(*row) for row in rows)
 
 
 def no_job(job: str) -> NotFound:
