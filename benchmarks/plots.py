@@ -3,7 +3,7 @@
     python -m benchmarks.plots [--results FOLDER] [--out FOLDER]
 
 One SVG a benchmark in ``img/``: our figures beside their marks and bounds; ``benchmark-results.md``: every figure.
-A benchmark without a result file is left out and named.  The same results give the same bytes.
+A benchmark without a result file gets an image that says so.  The same results give the same bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,15 @@ Made by `python -m benchmarks.plots` from `benchmarks/results/`; what is measure
 """
 HEADER = "| figure | value | mark | bound | ratio | aim | notes |\n|---|---|---|---|---|---|---|\n"
 
-mpl.rcParams.update({"svg.hashsalt": "millpond", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+mpl.rcParams.update(
+    {
+        "svg.hashsalt": "millpond",
+        "svg.fonttype": "none",
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+)
 
 
 def bars(axes: Axes, figures: Sequence[Figure], labels: Sequence[str], *, log: bool = False) -> None:
@@ -81,23 +89,25 @@ PLOTS: dict[str, tuple[str, Chooser, bool, bool]] = {
 """Name → (title, which figures, logarithmic axis, axis begins near the values)."""
 
 
-def plot_draw(result: Result, path: Path) -> bool:
-    """Draw the plot of one result file; False if it has nothing to draw."""
-    title, choose, log, near = PLOTS[result.name]
-    figures = choose(result)
-    if not figures:
-        return False
-    canvas = Canvas(figsize=(7.2, 0.9 + 0.42 * len(figures)), layout="constrained")
+def plot_draw(name: str, result: Result | None, path: Path) -> None:
+    """Draw the plot of one benchmark; without a result, or with none of its figures, say so in its place."""
+    title, choose, log, near = PLOTS[name]
+    figures = choose(result) if result is not None else []
+    canvas = Canvas(figsize=(7.2, 0.9 + 0.42 * max(1, len(figures))), layout="constrained")
     axes = canvas.subplots()
-    bars(axes, figures, [figure.figure for figure in figures], log=log)
-    if near:
-        values = [value for figure in figures for value in (figure.value, figure.mark, figure.bound) if value]
-        axes.set_xlim(min(values) - 2, max(values) + 1)
-    cores, mode = result.machine.get("cores", "?"), "" if result.mode == "full" else ", short form"
-    axes.set_title(f"{title} ({cores} cores{mode})", loc="left", fontsize=10)
+    if result is not None and figures:
+        bars(axes, figures, [figure.figure for figure in figures], log=log)
+        if near:
+            values = [value for figure in figures for value in (figure.value, figure.mark, figure.bound) if value]
+            axes.set_xlim(min(values) - 2, max(values) + 1)
+        cores, mode = result.machine.get("cores", "?"), "" if result.mode == "full" else ", short form"
+        title = f"{title} ({cores} cores{mode})"
+    else:
+        axes.set_axis_off()
+        axes.text(0, 0.5, f"not measured yet: python -m benchmarks.{name}", va="center")
+    axes.set_title(title, loc="left", fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     canvas.savefig(path, metadata={"Date": None})
-    return True
 
 
 def table(results: Sequence[Result]) -> str:
@@ -138,13 +148,13 @@ def main(argv: Sequence[str]) -> int:
     results = []
     for name in (*PLOTS, "start_latency"):
         source = options.results / f"{name}.json"
-        if not source.exists():
+        result = result_read(source) if source.exists() else None
+        if result is None:
             print(f"{name}: no results; run python -m benchmarks.{name}")
-            continue
-        results.append(result_read(source))
+        else:
+            results.append(result)
         if name in PLOTS:
-            path = options.out / "img" / f"benchmark-{name}.svg"
-            print(path if plot_draw(results[-1], path) else f"{name}: nothing to draw")
+            plot_draw(name, result, options.out / "img" / f"benchmark-{name}.svg")
     (options.out / "benchmark-results.md").write_text(table(results), encoding="utf-8")
     return 0
 
