@@ -32,7 +32,8 @@ def settings_environ(settings: Settings, environ: Mapping[str, str]) -> dict[str
     """The environment of the server's process: ours, with every setting written out."""
     env = {name: value for name, value in environ.items() if name not in _OWN}
     for name, value in settings.model_dump().items():
-        env[f"MILLPOND_{name.upper()}"] = str(value)
+        if value is not None:
+            env[f"MILLPOND_{name.upper()}"] = str(value)
     return env
 
 
