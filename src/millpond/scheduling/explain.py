@@ -27,9 +27,6 @@ _AHEAD = 20
 
 _COUNTERFACTUALS = 3
 
-_EVICTIONS = 3
-"""Trials with an eviction for one question."""
-
 _EVICTING = frozenset({"preemptible", "queue", "topology", "model"})
 """Kinds of changes that may let a job evict where it could not before."""
 
@@ -171,7 +168,7 @@ class Explainer:
                 verdict = trials.start(job, change.job) if change is not None else None
                 if change is not None and verdict is not None:
                     found[change.kind] = (change, verdict)
-        left = _EVICTIONS
+        left = trials.evictions
         for change in (ladder[0] for ladder in proposed):
             wanted = change.kind in _EVICTING and change.kind not in found
             if wanted and left and len(found) < _COUNTERFACTUALS:

@@ -32,11 +32,11 @@ from millpond.scheduling.snapshot import Job, Seat, Snapshot
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind
 
-_SMALL = 1_500
-"""Jobs and nodes up to which a pool is planned anew without a second thought."""
+_SMALL = 500
+"""Jobs and nodes up to which a pool may be planned anew, or searched for victims, while somebody waits."""
 
-_RUNS_SMALL, _RUNS_LARGE = 12, 2
-"""Runs of the planner for one question."""
+_RUNS, _EVICTIONS = 8, 3
+"""Runs of the planner, and searches for victims, for one question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ class Trials:
         self._settled = self._settled and all(hold.job in state.holds for hold in result.hold)
         self._reserved = {reserved.job for reserved in result.reservations}
         small = len(snapshot.jobs) + len(snapshot.nodes) <= _SMALL
-        self._most = runs if runs is not None else _RUNS_SMALL if small else _RUNS_LARGE
+        self._most = runs if runs is not None else _RUNS if small else 0
+        self.evictions = _EVICTIONS if small else 0
         self._runs = self._most
         self._ranks = ranks
         self._families = {
