@@ -7,8 +7,8 @@ admission touched are keyed again; stale entries of the heap are skipped.
 from __future__ import annotations
 
 import heapq
-from bisect import insort
-from collections.abc import Iterable
+from bisect import bisect_right, insort
+from collections.abc import Container
 
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import ask_make, ask_on
@@ -16,47 +16,92 @@ from millpond.scheduling.quota import Queue
 from millpond.scheduling.snapshot import Job
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import claim_key
-from millpond.scheduling.waiting import Line
+from millpond.scheduling.waiting import Line, Waiting
 
 HeadKey = tuple[Rank, int, int, str]
 
 
 class Head:
-    """How far a pass has come in one line.  ``back`` are jobs to be judged again, in leaf order."""
+    """How far a pass has come in one line.
 
-    __slots__ = ("back", "line", "place", "skipped", "stamp")
+    ``back`` are jobs to be judged again, in leaf order.  ``passed`` are the places, from ``place`` on, of jobs whose
+    equals have just failed, and ``keys`` the largest key up to each: they count as judged once that key has its turn.
+    """
 
-    def __init__(self, line: Line, skipped: Iterable[str]) -> None:
+    __slots__ = ("back", "keys", "line", "passed", "place", "skipped", "stamp")
+
+    def __init__(self, line: Line, skipped: Container[str]) -> None:
         self.line = line
         self.skipped = skipped
         self.place = 0
         self.back: list[Job] = []
         self.stamp = 0
+        self.passed: list[int] = []
+        self.keys: list[HeadKey] = []
 
     def peek(self) -> Job | None:
         """The next job."""
-        jobs = self.line.jobs
-        while self.place < len(jobs) and jobs[self.place].id in self.skipped:
-            self.place += 1
-        first = jobs[self.place] if self.place < len(jobs) else None
+        jobs, place = self.line.jobs, self.passed[-1] + 1 if self.passed else self.place
+        while place < len(jobs) and jobs[place].id in self.skipped:
+            place += 1
+        if not self.passed:
+            self.place = place
+        first = jobs[place] if place < len(jobs) else None
         if self.back and (first is None or claim_key(self.back[0]) < claim_key(first)):
             return self.back[0]
         return first
 
     def pop(self) -> None:
-        """Be done with the job that `peek` gave."""
-        if self.back and self.back[0] is self.peek():
+        """Be done with the job that `peek` gave, and with those passed before it."""
+        job = self.peek()
+        if self.back and self.back[0] is job:
             del self.back[0]
-        else:
-            self.place += 1
+            return
+        if self.passed:
+            self.place = self.passed[-1] + 1
+            self.passed.clear()
+            self.keys.clear()
+            self.peek()
+        self.place += 1
+
+    def skip(self, waiters: Waiting, moment: tuple[int, ...], share: int, reserved: Container[str]) -> None:
+        """Pass everybody whose equals have failed at `moment`, up to the first of whom that is not known."""
+        jobs, place = self.line.jobs, self.passed[-1] + 1 if self.passed else self.place
+        last = self.keys[-1] if self.keys else None
+        for index in range(place, len(jobs)):
+            job = jobs[index]
+            if job.id in self.skipped:
+                continue
+            group = waiters.equals(job)
+            if group.failed != moment or job.id in reserved:
+                break
+            key = (group.rank, share, job.submitted, job.id)
+            if last is None or key > last:
+                last = key
+            self.passed.append(index)
+            self.keys.append(last)
+
+    def settle(self, key: HeadKey) -> None:
+        """Jobs that were passed have had their turn up to that key; the others are to be judged again."""
+        count = bisect_right(self.keys, key)
+        if count:
+            self.place = self.passed[count - 1] + 1
+        self.passed.clear()
+        self.keys.clear()
 
 
 class Order:
     """Gives the waiting jobs one after the other; each is judged once, unless it is put back.  Who holds cards is not
-    among them."""
+    among them.
 
-    def __init__(self, state: State) -> None:
+    ``brief``: jobs whose equals have failed since anything changed are left out.
+    """
+
+    def __init__(self, state: State, *, brief: bool = False) -> None:
         self._state = state
+        self._brief = brief
+        self._number = state.serial()
+        self._last: HeadKey | None = None
         self._heap: list[tuple[HeadKey, int, int]] = []
         self._heads: dict[int, Head] = {}
         self._tenants: dict[Queue, list[Head]] = {}
@@ -75,14 +120,25 @@ class Order:
         """The next job to judge."""
         self._rekey()
         while self._heap:
-            _, index, stamp = heapq.heappop(self._heap)
+            key, index, stamp = heapq.heappop(self._heap)
             head = self._heads[index]
             if stamp == head.stamp:
                 job = head.peek()
                 head.pop()
+                self._last = key
                 self._push(head)
                 return job
         return None
+
+    def failed(self, job: Job) -> None:
+        """A job has been judged in vain: so would its equals be, as things stand."""
+        if self._brief:
+            self._state.group(job).failed = self._moment()
+            head = self._heads[self._state.leaf(job).index]
+            self._push(head)
+
+    def _moment(self) -> tuple[int, ...]:
+        return (self._state.version, self._number, *(kept.serial for kept in self._state.kept))
 
     def back(self, job: Job) -> None:
         """Judge a job (again)."""
@@ -102,16 +158,29 @@ class Order:
 
     def _push(self, head: Head) -> None:
         head.stamp += 1
+        if self._brief and not head.back:
+            state = self._state
+            reserved = [kept.job.id for kept in state.kept]
+            head.skip(state.waiters, self._moment(), state.usage.share(head.line.leaf), reserved)
         job = head.peek()
         if job is not None:
-            heapq.heappush(self._heap, (self.key(job), head.line.leaf.index, head.stamp))
+            key = self.key(job)
+            if head.keys and head.keys[-1] > key:
+                key = head.keys[-1]
+            heapq.heappush(self._heap, (key, head.line.leaf.index, head.stamp))
 
     def _rekey(self) -> None:
-        if self._state.changed:
-            for tenant in self._state.changed:
+        state = self._state
+        if state.changed:
+            if self._brief and self._last is not None:
+                for head in self._heads.values():  # who was passed without having had his turn is judged again
+                    if head.passed:
+                        head.settle(self._last)
+                        self._push(head)
+            for tenant in state.changed:
                 for head in self._tenants.get(tenant, ()):
                     self._push(head)
-            self._state.changed.clear()
+            state.changed.clear()
 
     def key(self, job: Job) -> HeadKey:
         """What decides across leaves."""

@@ -49,8 +49,8 @@ def plan(snapshot: Snapshot) -> Plan:
 class Pass:
     """The making of one plan."""
 
-    def __init__(self, state: State, options: Options, limits: Limits) -> None:
-        """Begin a pass over a settled state."""
+    def __init__(self, state: State, options: Options, limits: Limits, *, brief: bool = False) -> None:
+        """Begin a pass over a settled state.  ``brief``: of equal jobs that fail only the first is judged."""
         self.state, self.options, self.limits = state, options, limits
         self.starts: dict[str, Start] = {}
         self.evicts: list[Evict] = []
@@ -66,7 +66,7 @@ class Pass:
         limits.begin()
         self.reserves = Reserves(state)
         self._keep_holds()
-        self.order = Order(state)
+        self.order = Order(state, brief=brief)
 
     # -- the pass
 
@@ -89,6 +89,22 @@ class Pass:
             evict=tuple(self.evicts),
             hold=tuple(self.held.values()),
             wait=self._wait_list(reasons) if waits else (),
+            drop_holds=tuple(sorted(self.dropped)),
+            reservations=self.reserves.plan(),
+            reshape=reshapes(self.state, self.starts.values()),
+        )
+
+    def brief(self) -> Plan | None:
+        """The plan without those who wait; None where something came free, so that everybody must be judged."""
+        freed = self.state.freed
+        self._judge_all()
+        if freed != self.state.freed or self.reserves.stale():
+            return None
+        return Plan(
+            now=self.state.now,
+            start=tuple(self.starts.values()),
+            evict=tuple(self.evicts),
+            hold=tuple(self.held.values()),
             drop_holds=tuple(sorted(self.dropped)),
             reservations=self.reserves.plan(),
             reshape=reshapes(self.state, self.starts.values()),
@@ -141,7 +157,9 @@ class Pass:
             self.waiting[job.id] = rank
             self.reserves.blocked(job)
             leaf = self.state.leaf(job)
-            if leaf.fifo:
+            if not leaf.fifo:
+                self.order.failed(job)
+            else:
                 for later in self.order.close(leaf):
                     self.waiting[later.id] = job_rank(self.state, later)
                     self.behind[later.id] = job.id

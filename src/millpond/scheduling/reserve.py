@@ -216,10 +216,15 @@ class Reserves:
             state.kept[:] = [kept for kept in state.kept if kept.job.id != job.id]
             self._vacated = True
 
+    def stale(self) -> bool:
+        """Whether what has happened since they were made may have changed them."""
+        state = self._state
+        return self._freed != state.freed or self._vacated or any(self._past(kept) for kept in state.kept)
+
     def refresh(self, waiting: Iterable[Job]) -> None:
         """Make them anew, in decision order, if what has happened since they were made may have changed them."""
         state = self._state
-        if self._freed == state.freed and not self._vacated and not any(self._past(kept) for kept in state.kept):
+        if not self.stale():
             return
         state.kept.clear()
         self._ranks_seen.clear()

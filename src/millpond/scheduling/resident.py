@@ -115,8 +115,17 @@ class Resident:
         self._undo()
         self._state.settle()
         self._state.journal_begin()
-        self._open = Pass(self._state, self._options, self._limits).run(waits=waits)
-        return self._open
+        plan = None
+        if not waits and self._state.settings.consolidate_after is None:
+            plan = Pass(self._state, self._options, self._limits, brief=True).brief()
+            if plan is None:
+                self._state.journal_undo()
+                self._state.settle()
+                self._state.journal_begin()
+        if plan is None:
+            plan = Pass(self._state, self._options, self._limits).run(waits=waits)
+        self._open = plan
+        return plan
 
     def adopt(self, plan: Plan) -> None:
         """What the last plan says has been done.  Raises `Conflict` for another one, or after something happened."""

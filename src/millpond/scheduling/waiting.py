@@ -33,8 +33,8 @@ class Group:
     """
 
     __slots__ = (
-        "ask", "bound", "budgeted", "job", "jobs", "judged", "key", "leaf", "places", "rank", "ranked", "reasons",
-        "unevicted", "unplaced",
+        "ask", "bound", "budgeted", "failed", "job", "jobs", "judged", "key", "leaf", "places", "rank", "ranked",
+        "reasons", "unevicted", "unplaced",
     )  # fmt: skip
 
     def __init__(self, key: GroupKey, job: Job, leaf: Queue) -> None:
@@ -51,6 +51,8 @@ class Group:
         self.unplaced: tuple[int, int] = (NEVER, NEVER)
         self.unevicted: tuple[int, ...] = ()
         self.judged: tuple[int, ...] = ()
+        self.failed: tuple[int, ...] = ()
+        """When one of them was judged in vain: version, pass, reservations."""
         self.bound: tuple[int, ...] = ()
         self.reasons: tuple[Reason, ...] = ()
 
@@ -176,6 +178,10 @@ class Waiting:
         )  # fmt: skip
         found = self.groups.get(key)
         return Group(key, job, leaf) if found is None else found
+
+    def equals(self, job: Job) -> Group:
+        """The group of a job that is in a line."""
+        return self._group_of[job.id]
 
     def lists(self) -> dict[Queue, list[Job]]:
         """The waiting jobs of every leaf that has any, in leaf order."""
