@@ -1,7 +1,7 @@
 """The golden scenarios on the live local engine: a real pool decides as the plan file says.
 
-One millpond a pool.  Of the scenarios that need time to pass, S07 and S10 follow below, S08, S16 and the live side of
-S19 stand in ``test_loop``, and the evening of S01 is the broker's demo (``test_demo``).
+One millpond a pool.  Of the scenarios that need time to pass, S07, S10, S12, S13 and S17 follow below, S08, S16 and the
+live side of S19 stand in ``test_loop``, and the evening of S01 is the broker's demo (``test_demo``).
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ import pytest
 from millpond.files.snapshots import snapshot_load, snapshot_write
 from millpond.scheduling.decisions import plan_bytes
 from millpond.scheduling.plan import plan
-from millpond.scheduling.snapshot import NodeState, Snapshot
+from millpond.scheduling.snapshot import NodeState, RunState, Snapshot
+from millpond.sdk import Client
 from tests.golden.scenario_files import FOLDER
 from tests.live import Millpond, attempts_of, job_when
 from tests.stage import Stage, lost_work_cap
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+
+SLACK_S = 20
+"""What starting and stopping may take on a busy machine."""
 
 NAMES = (
     *("S01-night", "S01-bell", "S01-more-firm", "S01-more-preemptible", "S09", "S09-fifth", "S26", "S26-family"),
@@ -137,6 +141,75 @@ def test_s10_one_eviction_and_no_more(ponds: Ponds) -> None:
         assert client.jobs.get(stage.ids["huge"])["state"] == "queued"
 
 
+def _why(client: Client, job: str) -> dict[str, list[str]]:
+    """Reason code → whom it names."""
+    return {reason["code"]: reason["jobs"] for reason in client.jobs.why(job)["reasons"]}
+
+
+def test_s12_only_who_ends_in_time_fills_in(ponds: Ponds) -> None:
+    """An hour is 20 seconds here: s1 ends before h's cards are needed, s2 would not."""
+    pond = ponds.get("S12")
+    snapshot = snapshot_of("S12")
+    found = {job.id: job for job in snapshot.jobs}
+    with pond.client() as client:
+        stage = Stage(client, pond.state_dir, snapshot, {"evict": []})
+        stage.clear()
+        stage.furnish()
+        stage.submit(found["busy"], max_duration="20s")
+        job_when(client, stage.ids["busy"], "running")
+        stage.submit(found["h"], max_duration="10m")
+        stage.submit(found["s2"], max_duration="40s")
+        assert _why(client, stage.ids["s2"])["RESERVED_FOR"] == [stage.ids["h"]]
+        stage.submit(found["s1"], max_duration="5s")
+        assert stage.seats("s1") == [("n1", [4, 5, 6, 7])]
+        assert stage.seats("h") == [("n1", list(range(8)))]
+        assert client.jobs.get(stage.ids["s2"])["state"] == "queued"
+        assert stage.evicted() == set()
+
+
+def test_s13_who_may_be_evicted_then_fills_in_and_leaves(ponds: Ponds) -> None:
+    pond = ponds.get("S13")
+    snapshot = snapshot_of("S13")
+    found = {job.id: job for job in snapshot.jobs}
+    with pond.client() as client:
+        stage = Stage(client, pond.state_dir, snapshot, {"evict": []})
+        stage.clear()
+        stage.furnish()
+        stage.submit(found["busy"], max_duration="12s")
+        job_when(client, stage.ids["busy"], "running")
+        stage.submit(found["h"], max_duration="10m")
+        stage.submit(found["be"], checkpoint={"grace": "2s"})
+        assert stage.seats("be") == [("n1", [4, 5, 6, 7])]
+        assert stage.seats("h") == [("n1", list(range(8)))]
+        [gone] = [attempt for attempt in attempts_of(client, stage.ids["be"]) if attempt["drain_for"]]
+        assert (gone["drain_for"], gone["drain_reason"]) == (stage.ids["h"], "reclaimed")
+
+
+def test_s17_a_stream_of_small_jobs_does_not_starve_a_gang(ponds: Ponds) -> None:
+    """Ten minutes are 25 seconds here.  What comes after the gang waits for it, however short it is."""
+    pond = ponds.get("S17")
+    file = snapshot_load((FOLDER / "S17.yaml").read_text(), "S17")
+    small = [job for job in file.snapshot.jobs if job.state is RunState.RUNNING]
+    gang, *late = file.arrivals
+    with pond.client() as client:
+        stage = Stage(client, pond.state_dir, file.snapshot, {"evict": []})
+        stage.clear()
+        stage.furnish()
+        for job in small:
+            stage.submit(job, max_duration="25s")
+        for job in small:
+            job_when(client, stage.ids[job.id], "running")
+        begun = time.monotonic()
+        stage.submit(gang)
+        for job in late[:12]:
+            stage.submit(job, max_duration="25s")
+        assert sorted(stage.seats("gang")) == [(f"n{number}", list(range(8))) for number in range(1, 5)]
+        assert time.monotonic() - begun <= 25 + SLACK_S
+        for job in late[:12]:
+            assert client.jobs.get(stage.ids[job.id])["state"] == "queued"
+            assert len(attempts_of(client, stage.ids[job.id])) == 0
+
+
 def _s21(exported: str, name: str) -> None:
     """S21: what the live pool says of itself, in any order, is one plan."""
     snapshot = snapshot_load(exported, "export").snapshot
@@ -153,6 +226,6 @@ def _s21(exported: str, name: str) -> None:
 
 
 def test_every_plan_scenario_has_its_turn() -> None:
-    """What is not played from its plan is named at the top of this file; S12, S13 and S17 need reservations."""
+    """What is not played from its plan is named at the top of this file."""
     rest = {path.stem for path in FOLDER.glob("*.yaml")} - set(NAMES)
     assert rest <= {"S01-day", "S07", "S10", "S12", "S13", "S16", "S17"}
