@@ -58,7 +58,10 @@ PART_FILES = ("default", "cpu250", "multigpu50", "gpuspec33")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run.  ``fullest``: a share may only go to a card with the least left of those that take it."""
+    """One run.
+
+    ``fullest``: a share may only go to a card with the least left of those that take it.  ``without``: one of `PARTS`.
+    """
 
     workload: str
     seed: int
@@ -66,7 +69,7 @@ class Trial:
     hold: int = 0
     learnt: bool = True
     fullest: bool = False
-    tuning: Tuning = WHOLE_SCORE
+    without: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,9 @@ class Packer:
             self._prices()
 
     def _prices(self) -> None:
-        self.board.book_set(book_make(mix_demands(self._mix.mix()), self._kinds, self.trial.tuning))
+        self.board.book_set(
+            book_make(mix_demands(self._mix.mix()), self._kinds, PARTS.get(self.trial.without, WHOLE_SCORE))
+        )
 
     def _job(self, shape: openb.Shape) -> Job:
         gpu = CardRequest(shape.volume, shape.volume, models=shape.models)
@@ -240,8 +245,8 @@ def run(mode: Mode) -> list[Figure]:
 def _parts(seeds: Sequence[int]) -> dict[tuple[str, str], list[Trial]]:
     """Trials without one part of the score, and with rules above it, by what the loss is called."""
     parts = {
-        (f"worth_of_{name}", file): [Trial(file, seed, tuning=tuning) for seed in seeds]
-        for name, tuning in PARTS.items()
+        (f"worth_of_{name}", file): [Trial(file, seed, without=name) for seed in seeds]
+        for name in PARTS
         for file in PART_FILES
     }
     parts["loss_by_fullest_first", "default"] = [Trial("default", seed, fullest=True) for seed in seeds[:2]]
