@@ -77,7 +77,7 @@ LIMITS = st.sampled_from([100, 300, 600])
 )
 def test_no_stream_of_small_jobs_starves_a_gang(stream: list[tuple[int, str, int]], nodes: int, count: int) -> None:
     """S17 for every stream: in one leaf, whoever comes later is behind, so the first promise holds to the second."""
-    day = Day(snapshot(pool(3, 4), [queue("team/batch")]))
+    day = Day(snapshot(pool(3, 4), [queue("team/batch")], []))
     for number, (gap, gpu, limit) in enumerate(stream[:8]):
         day.arrive(job(f"early{number}", "team/batch", gpu, max_duration=limit), work=limit)
         day.pass_time(gap)
@@ -97,7 +97,7 @@ def test_no_stream_of_small_jobs_starves_a_gang(stream: list[tuple[int, str, int
 @given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["1", "2", "0.5"])), max_size=20), st.booleans())
 def test_who_may_be_evicted_then_does_not_push_a_promise_back(stream: list[tuple[int, str]], limited: bool) -> None:
     """S13 for every stream: besteffort jobs without a limit fill in, and are gone when they must."""
-    day = Day(snapshot(pool(2, 4), [queue("team/batch", d=8), queue("team/besteffort")]))
+    day = Day(snapshot(pool(2, 4), [queue("team/batch", d=8), queue("team/besteffort")], []))
     for number in range(6):
         day.arrive(job(f"busy{number}", "team/batch", 1, max_duration=200 * (number + 1)), work=5000)
     day.arrive(job("gang", "team/batch", 4, nodes=2, max_duration=5000), work=900)
@@ -112,7 +112,7 @@ def test_who_may_be_evicted_then_does_not_push_a_promise_back(stream: list[tuple
 
 def test_a_gang_that_others_always_overtake_has_its_turn_after_reserve_after() -> None:
     """Its leaf uses more than the crowd's, so the crowd goes first for ever; after an hour it counts as the first."""
-    world = snapshot(pool(3, 4), [queue("hog/besteffort"), queue("crowd/besteffort")])
+    world = snapshot(pool(3, 4), [queue("hog/besteffort"), queue("crowd/besteffort")], [])
     day = Day(replace(world, settings=Settings(reserve_after=3600)))
     day.arrive(job("hog", "hog/besteffort", 4, nodes=2), work=90_000)
     for number in range(4):
