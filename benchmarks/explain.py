@@ -37,13 +37,14 @@ ASKED = {"short": 200, "full": 2_000}
 NOW = 1_000_000
 CARD_MEMORY = 32_768
 
-JOBS = {"short": 1_500, "full": 6_000}
+JOBS = {"short": 1_200, "full": 6_000}
 PHILLY_FIRST = 30_000
 DAY = 86_400
 LOAD_PERCENT = 28
 """Cards of the pool in percent of what the jobs would keep busy if nobody waited: they queue for hours."""
 
-EVERY = 3_600
+EVERY = 7_200
+SCENARIOS = 5
 SCORES = 300
 RUNS_MIN, RUNS_MAX = 5, 1_000
 
@@ -228,7 +229,7 @@ class Replay:
     def _look(self, snapshot: Snapshot) -> None:
         self.forecasts += 1
         recent = [job for job in self.arrivals if snapshot.now - WINDOW < job.submitted <= snapshot.now]
-        rolled = Forecast(snapshot, RunTimes(self._times()), arrivals=recent)
+        rolled = Forecast(snapshot, RunTimes(self._times()), arrivals=recent, scenarios=SCENARIOS)
         while rolled.step():
             pass
         calibration = calibration_make(self.scores[-SCORES:]) if self.scores else Calibration()

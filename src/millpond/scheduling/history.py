@@ -97,7 +97,18 @@ def span_of(job: Job, times: RunTimes, settings: Settings) -> Span | None:
 
 
 def _unknown(limit: int) -> tuple[int, ...]:
-    """Equal ratios from `SHORTEST` to `limit`, in whole numbers: each point is the root of its neighbours' product."""
-    points = {0: min(SHORTEST, limit), len(SHARES) - 1: limit}
-    ratio = max(1.0, limit / max(1, points[0])) ** (1 / (len(SHARES) - 1))
-    return tuple(min(limit, round(points[0] * ratio**index)) for index in range(len(SHARES)))
+    """Equal ratios from `SHORTEST` to `limit`."""
+    first, parts = max(1, min(SHORTEST, limit)), len(SHARES) - 1
+    return tuple(_root(first ** (parts - index) * max(1, limit) ** index, parts) for index in range(parts + 1))
+
+
+def _root(value: int, degree: int) -> int:
+    """The largest whole number whose power of that degree is at most `value`, by bisection."""
+    low, high = 0, 1 << (value.bit_length() // degree + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if middle**degree <= value:
+            low = middle
+        else:
+            high = middle
+    return low
