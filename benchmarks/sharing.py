@@ -67,6 +67,7 @@ def run(mode: Mode) -> list[Figure]:
     islands = islands_run(tenants)
     shared = shared_run(tenants)
     graceful = shared_run(tenants, drain=GRACE)
+    passing = shared_run(tenants, fifo=False)
     pooled = open_run(tenants)
     count = len(tenants.jobs)
     part = "" if mode == "full" else f"; {SHORT_NOTE}"
@@ -86,8 +87,11 @@ def run(mode: Mode) -> list[Figure]:
                note=f"victims take {GRACE} s to leave; jobs that wait more than those {GRACE} s longer"),
         Figure("B5", "worst_rho_grace_20", slow_rho, "×", runs=count,
                note=f"nobody ends more than {slow_late} s later than alone"),
+        Figure("B5", "anomalies_traverse", len(anomalies(passing, islands)), "jobs", runs=count,
+               note="where small jobs may pass a blocked one in the pool"),
+        Figure("B5", "utilisation_traverse_vs_pooled", 100 * passing.useful / pooled.useful, "%", note="the same"),
         Figure("B5", "utilisation_islands", sum(island.used for island in islands.values())
-               / (shared.cards * tenants.window * 10), "%", note="private clusters"),
+               / (shared.cards * tenants.window * 10), "%", note="private clusters, first in, first out"),
     ]  # fmt: skip
 
 

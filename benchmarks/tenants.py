@@ -4,17 +4,18 @@ A team's quota is its mean demand over the whole trace, rounded up to whole node
 has: with less, a private cluster could never run it.  The shared pool has as many nodes as all quotas together, and
 so has the pool without quotas, so that the three ways of running the trace are paid with the same cards.
 
-Jobs of a team start in the order of their submission (``dequeue: fifo``), in the island and in the pool, and carry that
-order as their priority.  Then nobody waits longer in the pool than in his island, whatever the other teams do:
+Jobs of a team start in the order of their submission (``dequeue: fifo``), on the island and in the pool, and carry that
+order as their priority.  Then nobody waits longer in the pool than on his island, whatever the other teams do:
 
-  Let s be the moment at which job k starts in the island.  By then every earlier job of the team has started there, and
-  those that still run fit into the quota together with k.  In the pool, by induction, the earlier jobs have started no
-  later and those that still run are among them.  As ranks inside a queue follow priority, which is the order of
-  submission, k ranks behind these only, so at s it fits into what is left of the guarantee: it is a guaranteed claim,
-  which takes what others borrow, and once it runs its rank stays guaranteed, so that nobody takes it away.
+  Let s be the moment at which job k starts on the island.  By then every earlier job of the team has started there, and
+  those that still run fit into the quota together with k.  In the pool, by induction, the earlier jobs are never
+  behind, so that those that still run there are among them.  Ranks inside a queue follow priority, so that k comes
+  after these only.  So at s job k fits into what is left of the guarantee: it is a guaranteed claim, which takes what
+  others borrow, and once it runs its rank stays guaranteed, so that nobody takes it away.
 
-Two things are outside of the argument and are measured: a guaranteed job cannot be moved, so that cards may be free
-in the wrong places; and a victim needs its grace to leave.
+Two things are outside of the argument and are measured: a guaranteed job cannot be moved, so that cards may be free in
+the wrong places; and a victim needs its grace to leave.  Where small jobs may pass a blocked one in the pool
+(``traverse``), more of them hold guarantees in more places at once, and large jobs lose; that is measured as well.
 """
 
 from __future__ import annotations
@@ -89,13 +90,13 @@ def _jobs(jobs: Iterable[TraceJob], *, checkpoint: int | None = None) -> list[tu
     ]
 
 
-def islands_run(tenants: Tenants) -> dict[str, Replay]:
+def islands_run(tenants: Tenants, *, fifo: bool = True) -> dict[str, Replay]:
     """Every team alone on nodes of its own."""
     return {
         team: replay(
             f"island of {team}",
             nodes_make(cards // NODE_CARDS),
-            [leaf_make(team, cards, fifo=True)],
+            [leaf_make(team, cards, fifo=fifo)],
             _jobs(tenants.of(team)),
             window=tenants.window,
             begin=tenants.jobs[0].submit,
