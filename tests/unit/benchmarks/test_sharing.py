@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.completion import Cluster, Known, fluid_srpt
+from benchmarks.completion import Cluster, fluid_srpt
 from benchmarks.replay import Outcome, Replay
+from benchmarks.service import Known
 from benchmarks.sharing import anomalies, worst
 from benchmarks.tenants import islands_run, quotas_of, shared_run, tenants_make
 from benchmarks.traces import TraceJob
