@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 export VENV
 
-.PHONY: help setup demo test test-unit test-live test-long lint format bench bench-full docs lock clean
+.PHONY: help setup demo test test-unit test-live test-long lint format bench bench-full compiled docs lock clean
 
 help: ## Say what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ bench: setup ## Every benchmark in its short form; writes benchmarks/results/
 
 bench-full: setup ## Every benchmark in full, which takes hours on two cores
 	@$(BIN)/python -m benchmarks.run --full
+
+compiled: setup ## Compile the pure core into build/compiled (needs gcc; once for the same sources)
+	$(BIN)/python -m tools.compile
 
 docs: setup ## Regenerate openapi.json and docs/guide/cli.md
 	$(BIN)/python -m millpond.api.openapi > openapi.json.new && mv openapi.json.new openapi.json

@@ -86,19 +86,22 @@ def cache_folder() -> Path:
     return Path(base) / "millpond" / "compiled"
 
 
-class _Build(build_ext):
-    """Builds the C files of one extension side by side."""
+def _side_by_side(command: build_ext) -> None:
+    """Let a command compile the C files of an extension side by side."""
+    build = command.build_extensions
 
-    def build_extensions(self) -> None:
-        compile_one = self.compiler.compile
+    def build_extensions() -> None:
+        compile_one = command.compiler.compile
 
         def compile_all(files: Sequence[str], *args: object, **options: object) -> list[str]:
             with ThreadPoolExecutor(os.cpu_count() or 1) as crew:
                 found = crew.map(lambda file: compile_one([file], *args, **options), files)
                 return [name for names in found for name in names]
 
-        self.compiler.compile = compile_all
-        super().build_extensions()
+        command.compiler.compile = compile_all
+        build()
+
+    command.build_extensions = build_extensions
 
 
 def compile_into(target: Path, paths: Sequence[Path]) -> None:
@@ -112,10 +115,15 @@ def compile_into(target: Path, paths: Sequence[Path]) -> None:
         os.chdir(work)  # mypy names modules by where it runs
         try:
             extensions = mypycify(
-                [*OPTIONS, *map(str, paths)], opt_level="2", debug_level="0", multi_file=True, target_dir=str(work / "c")
+                [*OPTIONS, *map(str, paths)],
+                opt_level="2",
+                debug_level="0",
+                multi_file=True,
+                target_dir=str(work / "c"),
             )
             distribution = Distribution({"name": "millpond", "ext_modules": extensions})
-            command = _Build(distribution)
+            command = build_ext(distribution)
+            _side_by_side(command)
             command.build_lib, command.build_temp = str(target), str(work / "objects")
             command.ensure_finalized()
             command.run()
@@ -158,9 +166,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             shutil.copytree(compiled(), chosen.into, dirs_exist_ok=True)
         else:
             target = copy_make().relative_to(ROOT)
-            print(f"compiled: run with PYTHONPATH={target}")  # noqa: T201
+            print(f"compiled: run with PYTHONPATH={target}")
     except NoCompiler as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        print(f"error: {error}", file=sys.stderr)
         return 2
     except subprocess.CalledProcessError as error:
         return error.returncode

@@ -1,0 +1,123 @@
+"""B2: complete decisions a second — order, quota, rank, fit, placement, reasons — on pools of three sizes.
+
+    python -m benchmarks.decisions [--full]
+
+Jobs arrive one by one at a planner that stays, in 30 leaves: whole cards, fractions and gangs.  Every tenth leaf is
+soon at its cap; its jobs are told why they wait, and are withdrawn.  A decision is an arrival, a whole plan with all
+reasons, and the plan taken over.  From half full on every arrival is preceded by the end of an earlier job, so that the
+pool stays as full as it is.  What a queue of waiting jobs costs is not measured here.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import sys
+import time
+from collections import deque
+
+from benchmarks.figures import Figure, Mode, benchmark_main, progress, quantile
+from millpond.domain.cards import CardRequest
+from millpond.domain.jobs import QueueClass
+from millpond.domain.nodes import CardKind, NodeSpec
+from millpond.domain.queues import QueueConfig
+from millpond.scheduling.resident import Resident
+from millpond.scheduling.snapshot import Job, NodeState, Snapshot
+
+SIZES = (1213, 5000, 20_000)
+COUNTS: dict[Mode, int] = {"short": 3000, "full": 50_000}
+LEAVES = 30
+CARD = 1000
+SHAPES = (
+    (CardRequest(1000, 1000), 1, 30), (CardRequest(2000, 2000), 1, 15), (CardRequest(4000, 4000), 1, 10),
+    (CardRequest(8000, 8000), 1, 8), (CardRequest(500, 500), 1, 20), (CardRequest(250, 250), 1, 12),
+    (CardRequest(8000, 8000), 2, 3), (CardRequest(4000, 4000), 4, 2),
+)  # fmt: skip
+"""Request of a node, nodes, weight."""
+
+
+def world(nodes: int) -> Snapshot:
+    """An empty pool of nodes of eight cards, and leaves that deserve equal shares; every tenth is soon at its cap."""
+    kind = CardKind("A800-80GB", "nvidia", 81_920, 8)
+    states = tuple(NodeState(NodeSpec(f"n{index}", 128_000, 2_097_152, kind)) for index in range(nodes))
+    share = nodes * 8 * CARD // LEAVES
+    leaves = tuple(
+        QueueConfig(
+            f"t{index}/batch",
+            QueueClass.BATCH,
+            deserved={"cards": share},
+            cap={"cards": share // 20} if index % 10 == 9 else None,
+        )
+        for index in range(LEAVES)
+    )
+    return Snapshot(0, states, leaves)
+
+
+def jobs(count: int, seed: int = 1) -> list[Job]:
+    """Arrivals of mixed shapes, leaves and priorities."""
+    chance = random.Random(seed)  # noqa: S311
+    weights = [weight for _, _, weight in SHAPES]
+    found = []
+    for index in range(count):
+        gpu, nodes, _ = chance.choices(SHAPES, weights)[0]
+        leaf, priority = chance.randrange(LEAVES), chance.choice((40, 50, 50, 60))
+        found.append(
+            Job(f"j{index:06}", f"t{leaf}/batch", gpu, nodes, cpu=1000, memory=1024, priority=priority, submitted=0)
+        )
+    return found
+
+
+def measure(nodes: int, count: int) -> tuple[float, float, int]:
+    """(decisions a second, 99th percentile in microseconds, starts) of `count` arrivals."""
+    resident = Resident(world(nodes))
+    half, used, started = nodes * 8 * CARD // 2, 0, 0
+    running: deque[tuple[str, int]] = deque()
+    times = []
+    begun = time.perf_counter()
+    for job in jobs(count):
+        since = time.perf_counter()
+        if used > half:
+            name, milli = running.popleft()
+            used -= milli
+            resident.job_gone(name)
+        resident.job_put(job)
+        plan = resident.plan()
+        resident.adopt(plan)
+        times.append(time.perf_counter() - since)
+        for wait in plan.wait:
+            resident.job_gone(wait.job)
+        for start in plan.start:
+            milli = sum(seat.milli * len(seat.cards) for seat in start.seats)
+            running.append((start.job, milli))
+            used += milli
+            started += 1
+    return count / (time.perf_counter() - begun), quantile(times, 0.99) * 1e6, started
+
+
+def run(mode: Mode) -> list[Figure]:
+    figures = []
+    for nodes in SIZES:
+        progress(f"decisions on {nodes} nodes")
+        rate, p99, started = measure(nodes, COUNTS[mode])
+        figures.append(
+            Figure(
+                "B2",
+                f"decisions_per_s_{nodes}",
+                rate,
+                "/s",
+                mark=810,
+                mark_source="kube-scheduler, published",
+                aim=20_000 if nodes == 5000 else None,
+                better="more",
+                note=f"{started} of {COUNTS[mode]} started",
+            )
+        )
+        if nodes == 5000:
+            figures.append(Figure("B2", "p99_us_5000", p99, "us", aim=1000))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    figures.append(Figure("B2", "peak_rss_mib", peak, "MiB"))
+    return figures
+
+
+if __name__ == "__main__":
+    sys.exit(benchmark_main("decisions", run))
