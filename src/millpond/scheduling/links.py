@@ -65,8 +65,13 @@ def idle_mask(view: View) -> int:
 
 def linked_fits(view: View, whole: int, level: str) -> bool:
     """Whether one island of a level has so many idle cards."""
+    return linked_most(view, level) >= whole
+
+
+def linked_most(view: View, level: str) -> int:
+    """How many idle cards the best island of a level has."""
     idle = idle_mask(view)
-    return any((mask & idle).bit_count() >= whole for mask in islands_at(view.room.kind, level))
+    return max((mask & idle).bit_count() for mask in (0, *islands_at(view.room.kind, level)))
 
 
 def cards_pick(view: View, whole: int, level: str = "") -> tuple[int, ...]:

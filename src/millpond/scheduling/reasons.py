@@ -10,7 +10,7 @@ from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.fit import Ask, ask_on, cards_enough, place, rest_enough, view_fits
 from millpond.scheduling.kept import Kept
-from millpond.scheduling.links import islands_at
+from millpond.scheduling.links import islands_at, linked_most
 from millpond.scheduling.masks import bound, offers
 from millpond.scheduling.pool import Room, View
 from millpond.scheduling.quota import Queue
@@ -255,9 +255,12 @@ def _cards_short(views: list[View], ask: Ask, fitting: int) -> Reason:
     if free < ask.total:
         text = f"it needs {milli_format(ask.total)} cards, {milli_format(free)} are free"
         return Reason(Code.INSUFFICIENT_CARDS, text, need=ask.total, have=free)
+    where = "on any one node"
     if ask.nodes > 1:
-        best = fitting * ask.milli
-    where = "on any one node" if ask.nodes == 1 else f"on nodes with {milli_format(ask.milli)} each"
+        best, where = fitting * ask.milli, f"on nodes with {milli_format(ask.milli)} each"
+    elif ask.linked and ask.whole:
+        best = max((linked_most(view, ask.require) for view in views), default=0) * 1000
+        where = f"in any one {ask.require} island"
     text = f"{milli_format(free)} cards are free, but at most {milli_format(best)} {where}; it needs " + milli_format(
         ask.total
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millpond.domain.nodes import CardKind, NodeSpec
+from millpond.domain.reasons import Code
 from millpond.scheduling.check import check
 from millpond.scheduling.decisions import Plan, Rank, Start
 from millpond.scheduling.links import cards_pick, linked_fits
@@ -141,3 +142,16 @@ def test_the_checker_sees_broken_topology(wish: dict[str, object], seats: tuple[
     world = snapshot([*racks(2, 2), node("x1")], QUEUES, [job("p", "t/batch", str(gpu), **wish)])
     found = check(world, Plan(0, start=(Start("p", Rank.BORROWED_BATCH, seats),)))
     assert "topology-broken" in {violation.rule for violation in found}
+
+
+def test_cards_that_are_free_in_the_wrong_islands_are_not_counted_as_enough() -> None:
+    """Four cards are free on a node, two in each island: a job of four linked ones reads that it finds two."""
+    given = snapshot(
+        [node("n1", islands=((0, 1, 2, 3), (4, 5, 6, 7)))],
+        [queue("a/batch", d=8)],
+        [running("v", "a/batch", "n1", 4, cards=(0, 1, 4, 5)), job("w", "a/batch", 4, require="link")],
+    )
+    decided = plan(given)
+    assert check(given, decided) == ()
+    [wait] = decided.wait
+    assert [(reason.code, reason.need, reason.have) for reason in wait.reasons] == [(Code.FRAGMENTED, 4000, 2000)]
