@@ -43,6 +43,8 @@ class Left:
         free = list(view.free)
         for card, left in self.cards.items():
             free[card] = _SHUT if shut else min(free[card], left)
+            if view.slices is not None and view.slices[card]:
+                free[card] -= CARD  # beside what is divided now comes somebody who is no slice: no more slices there
         slices = view.slices
         if self.slices:
             slices = [[] for _ in free] if slices is None else [list(masks) for masks in slices]

@@ -55,10 +55,10 @@ class Options:
         self._misses[key] = self._state.freed
 
     def models(self, job: Job, ask: Ask) -> list[str]:
-        """The models that a job may use: best rank first, then the one that fewer others depend on."""
+        """The models that a job may use: best rank first, then by name, whoever else waits."""
         models = list(self._state.pool.models(job.gpu))
         if len(models) > 1:
-            models.sort(key=lambda model: (*self._preference(job, ask, model), model))
+            models.sort(key=lambda model: (self._preference(job, ask, model)[0], model))
         return models
 
     def _preference(self, job: Job, ask: Ask, model: str) -> tuple[Rank, int]:

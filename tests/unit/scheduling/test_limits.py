@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from millpond.scheduling.check import check
 from millpond.scheduling.decisions import Plan
+from millpond.scheduling.resident import Resident
 from tests.builders import codes, job, node, plan, pool, queue, running, snapshot, started
 
 A, H = "A800-80GB", "H20-96GB"
@@ -93,3 +94,17 @@ def test_a_long_queue_is_tried_only_so_far() -> None:
     result = plan(snapshot(pool(1), OPEN, jobs))
     assert ahead(result, "w0000") == ("k",)
     assert ahead(result, "w0399") == ()
+
+
+def test_why_a_job_waits_does_not_depend_on_who_came_before() -> None:
+    """On both models a cap binds; another job that can only use the first of them changes nothing about that."""
+    nodes = [node("n1", 8), node("n2", 8, model="H20-96GB", memory=98_304)]
+    leaf = queue("a/batch", d={"A800-80GB": 1, "H20-96GB": 1}, c={"A800-80GB": 1, "H20-96GB": 2})
+    resident = Resident(snapshot(nodes, [leaf, queue("b/batch")], [job("w", "a/batch", 4)]))
+    before = resident.plan()
+    resident.adopt(before)
+    resident.job_put(job("x", "b/batch", "A800:8", nodes=2))
+    resident.now_set(1)
+    after = resident.plan()
+    assert after == plan(resident.snapshot())
+    assert [wait.reasons for wait in after.wait if wait.job == "w"] == [before.wait[0].reasons]

@@ -222,3 +222,24 @@ def test_a_plan_says_how_to_divide_the_cards_that_it_uses() -> None:
         {"node": "n1", "card": 1, "geometry": [{"slice": "7g.40gb", "slot": 0}]},
     ]
     assert good(world(r)).reshape == ()
+
+
+def test_no_slice_goes_beside_another_on_a_card_that_is_reserved_whole() -> None:
+    """The card is divided until t=600 and then somebody's: a slice that would stay longer may not begin beside."""
+    limited = {"age": 0, "max_duration": 600, "preemptible": False}
+    given = snapshot(
+        cards(2),
+        (queue("b/prod", g=8, d=8),),
+        [
+            sliced("now", "b/prod", "3g.20gb", 4, milli=488, **limited),
+            running("busy", "b/prod", "n1", 1, cards=[1], **limited),  # type: ignore[arg-type]
+            job("big", "b/prod", 2, submitted=-30, max_duration=600, preemptible=True),
+            job("late", "b/prod", "mig-3g.20gb", submitted=-20, max_duration=5000, preemptible=True),
+            job("soon", "b/prod", "mig-3g.20gb", submitted=-10, max_duration=500, preemptible=True),
+        ],
+    )
+    decided = plan(given)
+    assert check(given, decided) == ()
+    assert started(decided) == ["soon"]
+    late = next(wait for wait in decided.wait if wait.job == "late")
+    assert late.reasons[0].code is Code.RESERVED_FOR
