@@ -3,9 +3,9 @@
     python -m benchmarks.explain [--full]
 
 `why` is asked for waiting jobs spread over the whole queue of a pool of openb's 1 213 nodes on which 10 000 jobs wait,
-counterfactuals included.  The intervals are those that the forecast gives for the jobs of a stretch of the Philly
-trace, replayed on a pool that is too small for it; at the moment of a forecast the jobs' durations are known only from
-those that have ended.
+counterfactuals included.  The intervals are those that the forecast gives for the jobs of some days of the Philly
+trace, replayed on a pool of such a size that they keep `LOAD_PERCENT` of it busy: queues come and go.  At the moment of
+a forecast it is known how long those jobs ran that have ended, and for how long the others have run.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from millpond.domain.cards import CardRequest
 from millpond.domain.jobs import QueueClass
 from millpond.domain.nodes import CardKind, NodeSpec
 from millpond.domain.queues import CARDS, QueueConfig
+from millpond.domain.records import RunRecord
+from millpond.scheduling.calibration import Eta, Score, calibration_make
 from millpond.scheduling.decisions import Plan
 from millpond.scheduling.explain import Explainer
-from millpond.scheduling.forecast import WINDOW, Calibration, Eta, Forecast, Score, calibration_make
-from millpond.scheduling.history import ANY_SIZE, SHARES, Key, RunTimes
+from millpond.scheduling.forecast import WINDOW, Forecast
+from millpond.scheduling.history import times_make
 from millpond.scheduling.plan import plan
 from millpond.scheduling.resident import Resident
 from millpond.scheduling.snapshot import Job, NodeState, RunState, Seat, Snapshot
@@ -37,16 +39,18 @@ ASKED = {"short": 200, "full": 2_000}
 NOW = 1_000_000
 CARD_MEMORY = 32_768
 
-JOBS = {"short": 1_200, "full": 6_000}
-PHILLY_FIRST = 30_000
 DAY = 86_400
-LOAD_PERCENT = 28
-"""Cards of the pool in percent of what the jobs would keep busy if nobody waited: they queue for hours."""
+FIRST_DAY = 40
+DAYS = {"short": 7, "full": 28}
+LOAD_PERCENT = 85
+"""Card-seconds of the jobs of those days in percent of what the pool has.  Set before the first run, never after."""
 
-EVERY = 7_200
-SCENARIOS = 5
-SCORES = 300
-RUNS_MIN, RUNS_MAX = 5, 1_000
+LONGEST = 2 * DAY
+"""Longer jobs are left out: there are days enough for a steady state only without them."""
+
+EVERY = {"short": 1_800, "full": 900}
+SCENARIOS = 7
+SCORES = 5_000
 
 
 def crowded_pool(waiting: int = WAITING) -> Snapshot:
@@ -168,7 +172,7 @@ def why_figures(asked: int) -> list[Figure]:
 # -- intervals
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Promise:
     """A forecast made at ``made``: ``raw`` as the scenarios say, ``told`` as corrected."""
 
@@ -176,19 +180,33 @@ class Promise:
     raw: Eta
     told: Eta
 
+    def score(self, then: int, *, started: bool) -> Score | None:
+        """What became of it; None where it said nothing."""
+        made, raw = self.made, self.raw
+        if raw.p10 is None or raw.p50 is None:
+            return None
+        p90 = raw.p90 if raw.p90 is not None else raw.p50 * 2 - made
+        return Score(raw.p10 - made, raw.p50 - made, p90 - made, then - made, started)
+
 
 @dataclass(slots=True)
 class Replay:
-    """A trace in virtual time.  Every `EVERY` seconds those that newly wait get a promise."""
+    """A trace in virtual time.  Every ``every`` seconds those that newly wait get a promise.
+
+    ``results`` are the promises of jobs that started, with the moment; ``promises`` those that stand, by job.
+    """
 
     arrivals: list[Job]
-    runs_of: dict[str, TraceJob]
+    trace: dict[str, TraceJob]
+    every: int
     due: int = 0
     forecasts: int = 0
     promises: dict[str, Promise] = field(default_factory=dict)
-    scores: list[Score] = field(default_factory=list)
-    runs: dict[Key, list[int]] = field(default_factory=dict)
     results: list[tuple[Promise, int]] = field(default_factory=list)
+    runs: list[RunRecord] = field(default_factory=list)
+    going: dict[str, int] = field(default_factory=dict)
+    emptied: int = 0
+    """How often nobody waited any more."""
 
     def play(self, pool: Snapshot) -> None:
         """All of it: ends, arrivals, a pass, and now and then a look ahead."""
@@ -201,7 +219,7 @@ class Replay:
             while ends and ends[0][0] <= now:
                 name = heapq.heappop(ends)[1]
                 resident.job_gone(name)
-                self.ended(self.runs_of[name])
+                self.runs.append(self._run(name, now - self.going.pop(name), ended=True))
             while job is not None and job.submitted <= now:
                 resident.job_put(job)
                 waiting.add(job.id)
@@ -209,92 +227,104 @@ class Replay:
             resident.now_set(now)
             result = resident.plan(waits=False)
             resident.adopt(result)
+            before = len(waiting)
             for start in result.start:
                 waiting.discard(start.job)
-                heapq.heappush(ends, (now + self.runs_of[start.job].duration, start.job))
-                promise = self.promises.pop(start.job, None)
-                if promise is not None:
-                    self._score(promise, now)
+                self._start(start.job, now)
+                heapq.heappush(ends, (now + self.trace[start.job].duration, start.job))
+            self.emptied += before > 0 and not waiting
             if now >= self.due and not waiting <= self.promises.keys():
-                self.due = now + EVERY
+                self.due = now + self.every
                 progress(f"explain: replay at {now * 100 // last} %, {len(waiting)} wait, {self.forecasts} forecasts")
                 self._look(resident.snapshot())
 
-    def ended(self, job: TraceJob) -> None:
-        """One run more to learn from."""
-        size = job.cards * 1000
-        for key in ((job.team, "", size), (job.team, "", ANY_SIZE), ("", "", size), ("", "", ANY_SIZE)):
-            self.runs.setdefault(key, []).append(job.duration)
+    def _start(self, name: str, now: int) -> None:
+        self.going[name] = now
+        promise = self.promises.pop(name, None)
+        if promise is not None:
+            self.results.append((promise, now))
+
+    def _run(self, name: str, seconds: int, *, ended: bool) -> RunRecord:
+        job = self.trace[name]
+        return RunRecord(job.team, "", job.cards * 1000, seconds, ended)
 
     def _look(self, snapshot: Snapshot) -> None:
         self.forecasts += 1
-        recent = [job for job in self.arrivals if snapshot.now - WINDOW < job.submitted <= snapshot.now]
-        rolled = Forecast(snapshot, RunTimes(self._times()), arrivals=recent, scenarios=SCENARIOS)
+        now = snapshot.now
+        recent = [job for job in self.arrivals if now - WINDOW < job.submitted <= now]
+        going = (self._run(name, now - began, ended=False) for name, began in self.going.items())
+        rolled = Forecast(snapshot, times_make([*self.runs, *going]), arrivals=recent, scenarios=SCENARIOS)
         while rolled.step():
             pass
-        calibration = calibration_make(self.scores[-SCORES:]) if self.scores else Calibration()
+        calibration = calibration_make(self._scores(now))
         for name, raw in rolled.raw().items():
             if name not in self.promises and raw.p50 is not None:
-                self.promises[name] = Promise(snapshot.now, raw, calibration.correct(raw, snapshot.now))
+                self.promises[name] = Promise(now, raw, calibration.correct(raw, now))
 
-    def _times(self) -> dict[Key, tuple[int, ...]]:
-        found: dict[Key, tuple[int, ...]] = {}
-        for key, seconds in self.runs.items():
-            if len(seconds) >= RUNS_MIN:
-                ordered = sorted(seconds[-RUNS_MAX:])
-                found[key] = tuple(ordered[(len(ordered) - 1) * share // 1000] for share in SHARES)
-        return found
-
-    def _score(self, promise: Promise, now: int) -> None:
-        made, raw = promise.made, promise.raw
-        if raw.p10 is not None and raw.p50 is not None:
-            p90 = raw.p90 if raw.p90 is not None else raw.p50 * 2 - made
-            self.scores.append(Score(raw.p10 - made, raw.p50 - made, p90 - made, now - made))
-        self.results.append((promise, now))
+    def _scores(self, now: int) -> list[Score]:
+        """The latest promises and what became of them."""
+        judged = [(promise, start, True) for promise, start in self.results[-SCORES:]]
+        judged += [(promise, now, False) for promise in self.promises.values()]
+        judged.sort(key=lambda item: item[0].made, reverse=True)
+        scores = (promise.score(then, started=started) for promise, then, started in judged[:SCORES])
+        return [score for score in scores if score is not None]
 
 
-def replay(count: int) -> Replay:
-    """`count` jobs of the Philly trace's busy middle on a pool too small for them."""
-    chosen = philly_read()[PHILLY_FIRST : PHILLY_FIRST + count]
-    first, last = chosen[0].submit, chosen[-1].submit
-    teams = sorted({job.team for job in chosen})
-    work = sum(min(job.duration, DAY * 2) * job.cards for job in chosen)
-    nodes = max(2, work * LOAD_PERCENT // 100 // max(1, last - first) // 8)
+def replay(days: int, every: int) -> Replay:
+    """Some days of the Philly trace from `FIRST_DAY` on, on a pool sized for them."""
+    begin = FIRST_DAY * DAY
+    chosen = [job for job in philly_read() if begin <= job.submit < begin + days * DAY and job.duration <= LONGEST]
+    work = sum(job.duration * job.cards for job in chosen)
+    nodes = round(work * 100 / LOAD_PERCENT / (days * DAY) / 8)
     pool = tuple(
         NodeState(NodeSpec(f"n{number}", 0, 0, CardKind("P100", "nvidia", 16_384, 8))) for number in range(1, nodes + 1)
     )
-    queues = tuple(QueueConfig(f"{team}/batch", QueueClass.BATCH) for team in teams)
-    by_id = {job.id: job for job in chosen if job.cards <= nodes * 8 and job.duration <= DAY * 2}
+    queues = tuple(QueueConfig(f"{team}/batch", QueueClass.BATCH) for team in sorted({job.team for job in chosen}))
+    by_id = {job.id: job for job in chosen if job.cards <= nodes * 8}
     arrivals = [
         Job(
             job.id,
             f"{job.team}/batch",
             CardRequest(job.shape[1] * 1000, job.shape[1] * 1000),
             nodes=job.shape[0],
-            submitted=job.submit - first,
+            submitted=job.submit - begin,
             user=job.team,
             preemptible=True,
         )
         for job in by_id.values()
     ]
-    played = Replay(arrivals, by_id)
+    played = Replay(arrivals, by_id, every)
     played.play(Snapshot(0, pool, queues))
     return played
 
 
-def eta_figures(count: int) -> list[Figure]:
-    """The share of intervals that held, with and without the correction."""
-    played = replay(count)
-    results = played.results[len(played.results) // 5 :]  # the first fifth teaches
+def eta_figures(mode: Mode) -> list[Figure]:
+    """The share of intervals that held, with and without the correction.
+
+    Promises that are broken already, although their job still waits at the end, count as broken.
+    """
+    played = replay(DAYS[mode], EVERY[mode])
+    end = played.arrivals[-1].submitted
+    late = [(promise, end) for promise in played.promises.values() if promise.told.p90 is not None]
+    judged = sorted(
+        [*played.results, *((promise, then) for promise, then in late if then > (promise.told.p90 or then))],
+        key=lambda pair: pair[0].made,
+    )
+    results = judged[len(judged) // 5 :]  # the first fifth teaches
     held = [told_held(promise.told, start) for promise, start in results]
     raw = [told_held(promise.raw, start) for promise, start in results]
     errors = [abs(start - promise.told.p50) for promise, start in results if promise.told.p50 is not None]
-    note = f"{count} jobs of the Philly trace, {played.forecasts} forecasts, {len(results)} promises judged"
+    widths = [promise.told.p90 - promise.told.p10 for promise, _ in results if promise.told.p90 and promise.told.p10]
+    note = (
+        f"{len(played.arrivals)} jobs of {DAYS[mode]} days, {played.forecasts} forecasts, {len(results)} promises "
+        f"judged; the queue was empty again {played.emptied} times"
+    )
     coverage = 100 * sum(held) / max(1, len(held))
     return [
         Figure("B11", "eta_coverage", coverage, "%", runs=len(held), aim=75, better="more", note=note),
         Figure("B11", "eta_coverage_raw", 100 * sum(raw) / max(1, len(raw)), "%", runs=len(raw), note="uncorrected"),
         Figure("B11", "eta_median_error_s", quantile(errors or [0], 0.5), "s", runs=len(errors)),
+        Figure("B11", "eta_median_width_s", quantile(widths or [0], 0.5), "s", runs=len(widths)),
     ]
 
 
@@ -304,7 +334,7 @@ def told_held(told: Eta, start: int) -> bool:
 
 
 def run(mode: Mode) -> list[Figure]:
-    return [*why_figures(ASKED[mode]), *eta_figures(JOBS[mode])]
+    return [*why_figures(ASKED[mode]), *eta_figures(mode)]
 
 
 if __name__ == "__main__":

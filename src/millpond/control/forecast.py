@@ -18,12 +18,13 @@ from millpond.control.context import Control
 from millpond.db.leader import fence
 from millpond.db.session import Tx
 from millpond.db.stores.jobs import jobs_get, jobs_recent
-from millpond.db.stores.promises import promise_list, promise_results, promises_add, promises_prune, run_times
+from millpond.db.stores.promises import promise_list, promise_results, promises_add, promises_prune, run_list
 from millpond.db.stores.world import world_load
 from millpond.domain.jobs import JobState
-from millpond.scheduling.forecast import WINDOW, Calibration, Eta, Forecast, calibration_make
-from millpond.scheduling.history import SHARES, RunTimes
-from millpond.scheduling.promises import promises_new, score_make
+from millpond.scheduling.calibration import Calibration, Eta, calibration_make
+from millpond.scheduling.forecast import WINDOW, Forecast
+from millpond.scheduling.history import RunTimes, times_make
+from millpond.scheduling.promises import promises_new, scores_make
 from millpond.scheduling.world import job_make, snapshot_make
 
 EVERY = 30.0
@@ -92,8 +93,8 @@ def _begin(control: Control, epoch: int, memory: ForecastMemory) -> float:
 def _learn(tx: Tx, epoch: int, memory: ForecastMemory, now: datetime) -> None:
     fence(tx, epoch)
     promises_prune(tx, SYSTEM, now - KEEP)
-    memory.times = RunTimes(run_times(tx, SYSTEM, SHARES))
-    memory.calibration = calibration_make(score_make(*pair) for pair in promise_results(tx, SYSTEM))
+    memory.times = times_make(run_list(tx, SYSTEM, now))
+    memory.calibration = calibration_make(scores_make(promise_results(tx, SYSTEM), now))
 
 
 def _store(tx: Tx, epoch: int, raw: Mapping[str, Eta], told: Mapping[str, Eta], now: datetime) -> None:

@@ -197,6 +197,17 @@ class PromiseRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class RunRecord:
+    """An attempt of a job of `milli` milli-cards that went on for `seconds`; ``ended`` by itself, or cut short."""
+
+    user: str
+    name: str
+    milli: int
+    seconds: int
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AccuracyRecord:
     """How the promises of one leaf did: of all ``judged``, so many ``held``; ``open`` ones cannot be judged yet.
 

@@ -8,17 +8,17 @@ is no randomness: the same input gives the same answer.
 
 Others will come meanwhile: the jobs that came in the last `WINDOW` are taken to come again in the next one, and so on,
 in each scenario at another hour.  The grace of evictions passes in no time here.  What all that misses is learnt from
-how earlier promises did: `Calibration`, a split-conformal correction (Vovk et al., *Algorithmic Learning in a Random
-World*, 2005).
+how earlier promises did (`calibration`).
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from zlib import crc32
 
+from millpond.scheduling.calibration import HORIZON, Calibration, Eta
 from millpond.scheduling.decisions import Plan
 from millpond.scheduling.history import WHOLE, RunTimes, Span, span_of
 from millpond.scheduling.resident import Resident
@@ -31,9 +31,6 @@ _SCENARIOS_LARGE = 7
 _LARGE = 3_000
 """Jobs and nodes from which fewer scenarios are played."""
 
-HORIZON = 14 * 86_400
-"""Nobody is told a start later than this many seconds from now."""
-
 WINDOW = 86_400
 """Seconds of arrivals that are taken to repeat themselves."""
 
@@ -45,73 +42,6 @@ _STEP_MIN, _STEP_SHARE = 5, 16
 
 _AGAIN = "~"
 """Ends the name of a job in the name of its repetition."""
-
-SCORES_MIN = 30
-"""Promises that must have been kept or broken before they correct new ones."""
-
-_WIDTH_MIN = 60
-"""Intervals are taken to be at least this wide, seconds, when they are judged."""
-
-
-@dataclass(frozen=True, slots=True)
-class Eta:
-    """Seconds of the snapshot's clock before which 10, 50 and 90 % of such jobs start; None: beyond the horizon."""
-
-    p10: int | None
-    p50: int | None
-    p90: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A raw forecast and what came of it, all in seconds from the moment of the promise."""
-
-    p10: int
-    p50: int
-    p90: int
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """Where 10, 50 and 90 % of past starts lay: thousandths of the way from P50 to P90 (above 0) or to P10 (below)."""
-
-    low: int = -WHOLE
-    middle: int = 0
-    high: int = WHOLE
-
-    def correct(self, raw: Eta, now: int) -> Eta:
-        """The interval that would have held for 80 % of past promises."""
-        if raw.p50 is None or raw.p10 is None or self == Calibration():
-            return raw
-        p90 = raw.p90 if raw.p90 is not None else now + HORIZON
-        below, above = _widths(raw.p10 - now, raw.p50 - now, p90 - now)
-        points: list[int | None] = []
-        for share in (self.low, self.middle, self.high):
-            point = raw.p50 + share * (above if share > 0 else below) // WHOLE
-            points.append(max(now, point) if point - now < HORIZON else None)
-        return Eta(points[0], points[1], points[2])
-
-
-def calibration_make(scores: Iterable[Score]) -> Calibration:
-    """What past promises teach; too few teach nothing."""
-    found = sorted(_miss(score) for score in scores)
-    if len(found) < SCORES_MIN:
-        return Calibration()
-    last = len(found) - 1
-    return Calibration(found[last // 10], found[last // 2], found[-(-last * 9 // 10)])
-
-
-def _miss(score: Score) -> int:
-    below, above = _widths(score.p10, score.p50, score.p90)
-    late = score.start - score.p50
-    return late * WHOLE // (above if late > 0 else below)
-
-
-def _widths(p10: int, p50: int, p90: int) -> tuple[int, int]:
-    """How far P10 and P90 are from P50, at least a little."""
-    least = max(_WIDTH_MIN, p50 // 10)
-    return max(p50 - p10, least), max(p90 - p50, least)
 
 
 def forecast(

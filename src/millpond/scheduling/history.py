@@ -1,15 +1,19 @@
 """How long jobs run, from how long jobs like them ran (scheduling §7).
 
-`RunTimes` holds quantiles of past runs by owner, name and size, and by wider groups where those are too few.  `Span` is
-the run of one job as a function of a share: `at(u)` seconds are not exceeded by that part of its runs.
+`RunTimes` holds quantiles of runs by owner, name and size, and by wider groups where those are too few.  A run that has
+not ended by itself (it is still going, or was evicted) is known to be at least so long, and counts as that: leaving
+such runs out would make all runs look short, since the long ones are the last to end (Kaplan & Meier, *Nonparametric
+Estimation from Incomplete Observations*, 1958).  `Span` is the run of one job as a function of a share: `at(u)` seconds
+are not exceeded by that part of its runs.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from millpond.domain.records import RunRecord
 from millpond.scheduling.snapshot import Job, Settings
 
 SHARES = (0, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000)
@@ -24,6 +28,12 @@ Key = tuple[str, str, int]
 
 ANY_SIZE = -1
 
+RUNS_MIN = 5
+"""Ended runs that a group needs before it says anything."""
+
+_ONE = 1_000_000_000
+"""The whole, where shares are multiplied many times."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunTimes:
@@ -33,13 +43,49 @@ class RunTimes:
 
     def of(self, job: Job) -> tuple[int, ...] | None:
         """The closest group that is known."""
-        size = job.gpu.milli * job.nodes
-        keys = ((job.user, job.name, size), (job.user, "", size), (job.user, "", ANY_SIZE), ("", "", size))
-        for key in (*keys, ("", "", ANY_SIZE)):
+        for key in keys_of(job.user, job.name, job.gpu.milli * job.nodes):
             found = self.groups.get(key)
             if found is not None:
                 return found
         return None
+
+
+def times_make(runs: Iterable[RunRecord]) -> RunTimes:
+    """What runs say of each group with `RUNS_MIN` of them that ended."""
+    members: dict[Key, list[tuple[int, bool]]] = {}
+    for run in runs:
+        seen = (max(1, run.seconds), run.ended)
+        for key in keys_of(run.user, run.name, run.milli):
+            members.setdefault(key, []).append(seen)
+    return RunTimes(
+        {
+            key: survival_points(found, SHARES)
+            for key, found in members.items()
+            if sum(1 for _, ended in found if ended) >= RUNS_MIN
+        }
+    )
+
+
+def keys_of(user: str, name: str, size: int) -> tuple[Key, ...]:
+    """The groups of a job, the closest first."""
+    return ((user, name, size), (user, "", size), (user, "", ANY_SIZE), ("", "", size), ("", "", ANY_SIZE))
+
+
+def survival_points(seen: Iterable[tuple[int, bool]], shares: Sequence[int]) -> tuple[int, ...]:
+    """The values that `shares` (thousandths, rising) of all do not exceed; `seen` are pairs (value, exact).
+
+    Where a value is not exact, the true one is larger (right-censored).  The product-limit estimate, in billionths; the
+    largest value of all, exact or not, stands for what is beyond (Efron's tail).  `seen` must not be empty.
+    """
+    ordered = sorted((value, not exact) for value, exact in seen)  # of equal values the exact ones first
+    total, left, found, wanted = len(ordered), _ONE, list[int](), list(shares)
+    for place, (value, censored) in enumerate(ordered):
+        if not censored:
+            left = left * (total - place - 1) // (total - place)
+            while wanted and (_ONE - left) * WHOLE >= wanted[0] * _ONE:
+                found.append(value)
+                del wanted[0]
+    return (*found, *(ordered[-1][0] for _ in wanted))
 
 
 @dataclass(frozen=True, slots=True)

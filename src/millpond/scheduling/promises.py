@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from millpond.domain.jobs import JobState
 from millpond.domain.records import JobRecord, PromiseRecord
-from millpond.scheduling.forecast import Eta, Score
+from millpond.scheduling.calibration import Eta, Score
 
 SHIFT_MIN = timedelta(minutes=10)
 """A new promise differs much if its middle lies outside the interval of the old one, and by so much at least."""
@@ -61,12 +61,19 @@ def promise_differs(old: PromiseRecord | None, new: PromiseRecord) -> bool:
     return not inside and abs(new.p50 - old.p50) >= SHIFT_MIN
 
 
-def score_make(promise: PromiseRecord, start: datetime) -> Score:
-    """A stored promise and the start it was about, as a calibration takes them."""
+def score_make(promise: PromiseRecord, start: datetime, *, started: bool = True) -> Score:
+    """A stored promise and the start it was about, as a calibration takes them; or how long it has been waited for."""
     made = promise.made_at
     p10, p50, late = (int((moment - made).total_seconds()) for moment in (promise.raw_p10, promise.raw_p50, start))
     p90 = int((promise.raw_p90 - made).total_seconds()) if promise.raw_p90 is not None else 2 * p50
-    return Score(p10, p50, p90, max(0, late))
+    return Score(p10, p50, p90, max(0, late), started)
+
+
+def scores_make(results: Iterable[tuple[PromiseRecord, datetime | None]], now: datetime) -> list[Score]:
+    """Promises with the start of each, as a calibration takes them; without a start, the job waits still."""
+    return [
+        score_make(promise, now if start is None else start, started=start is not None) for promise, start in results
+    ]
 
 
 def _moment(seconds: int) -> datetime:

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 
 from millpond.authz.actors import SYSTEM, Actor
 from millpond.db.session import Tx
-from millpond.db.stores.promises import promise_accuracy, promise_results, run_times
+from millpond.db.stores.promises import promise_accuracy, promise_results, run_list
 from millpond.domain.records import AccuracyRecord, JobRecord, PromiseRecord
-from millpond.scheduling.forecast import Forecast, calibration_make
-from millpond.scheduling.history import SHARES, RunTimes
-from millpond.scheduling.promises import promise_make, score_make
+from millpond.scheduling.calibration import Calibration, calibration_make
+from millpond.scheduling.forecast import Forecast
+from millpond.scheduling.history import RunTimes, times_make
+from millpond.scheduling.promises import promise_make, scores_make
 from millpond.scheduling.snapshot import Snapshot
 from millpond.services.deps import Services
 
@@ -49,10 +50,13 @@ def offer_promise(deps: Services, snapshot: Snapshot, job: JobRecord) -> Promise
     if len(snapshot.jobs) + len(snapshot.nodes) > _SIZE:
         return None
 
-    def learn(tx: Tx) -> tuple[RunTimes, list[tuple[PromiseRecord, datetime]]]:
-        return RunTimes(run_times(tx, SYSTEM, SHARES)), promise_results(tx, SYSTEM)
+    now = deps.clock()
 
-    times, results = deps.database.run("offer_promise", learn)
+    def learn(tx: Tx) -> tuple[RunTimes, Calibration]:
+        results = promise_results(tx, SYSTEM)
+        return times_make(run_list(tx, SYSTEM, now)), calibration_make(scores_make(results, now))
+
+    times, calibration = deps.database.run("offer_promise", learn)
     rolled = Forecast(snapshot, times, scenarios=_SCENARIOS)
     for _ in range(_PASSES):
         if not rolled.step():
@@ -60,5 +64,5 @@ def offer_promise(deps: Services, snapshot: Snapshot, job: JobRecord) -> Promise
     own = rolled.raw().get(job.id)
     if own is None:
         return None
-    eta = calibration_make(score_make(*pair) for pair in results).correct(own, snapshot.now)
-    return promise_make(job, deps.clock().replace(microsecond=0), own, eta)
+    eta = calibration.correct(own, snapshot.now)
+    return promise_make(job, now.replace(microsecond=0), own, eta)

@@ -15,10 +15,10 @@ from millpond.db.stores.promises import (
     promise_results,
     promises_add,
     promises_prune,
-    run_times,
+    run_list,
 )
-from millpond.domain.jobs import EndReason, JobState
-from millpond.domain.records import AccuracyRecord, PromiseRecord
+from millpond.domain.jobs import AttemptState, EndReason, JobState
+from millpond.domain.records import AccuracyRecord, PromiseRecord, RunRecord
 from tests.unit.db.builders import ANN, EVE, NOW, ago, attempt, ended, job
 
 LONG_AGO = ago(30 * 86_400)
@@ -50,7 +50,11 @@ def test_the_latest_promise_of_a_waiting_job_counts(house: Database) -> None:
     assert house.run("list", lambda tx: promise_list(tx, ANN)) == {"j1": promise(1, 30)}
     assert house.run("list", lambda tx: promise_list(tx, ANN, ["j2"])) == {}
     assert house.run("list", lambda tx: promise_list(tx, EVE)) == {}
-    assert house.run("results", lambda tx: promise_results(tx, SYSTEM)) == [(promise(2), NOW + timedelta(seconds=100))]
+    assert house.run("results", lambda tx: promise_results(tx, SYSTEM)) == [
+        (promise(1, 30), None),
+        (promise(1), None),
+        (promise(2), NOW + timedelta(seconds=100)),
+    ]
 
 
 def test_promises_are_judged_by_the_start(house: Database) -> None:
@@ -76,22 +80,25 @@ def test_promises_are_judged_by_the_start(house: Database) -> None:
     assert house.run("prune", lambda tx: promises_prune(tx, SYSTEM, later)) == 5
 
 
-def test_past_runs_by_group(house: Database) -> None:
-    """Five runs of one kind are enough; fewer speak only in wider groups; evictions say nothing."""
+def test_runs_that_ended_by_themselves_and_others(house: Database) -> None:
+    """One was reclaimed and one runs still: they would have run on."""
 
     def fill(tx: Tx) -> None:
-        for number in range(1, 9):
-            record = job(number, name="train" if number < 6 else f"once-{number}")
-            record = replace(record, state=JobState.SUCCEEDED, finished_at=NOW)
-            job_insert(tx, SYSTEM, replace(record, state=JobState.QUEUED, finished_at=None))
-            run = ended(attempt(record, milli=2000))
-            reason = EndReason.RECLAIMED if number == 8 else EndReason.COMPLETED
-            began = NOW - timedelta(seconds=100 * number)
-            attempts_insert(tx, SYSTEM, [replace(run, started_at=began, ended_at=NOW, reason=reason)])
-            jobs_save(tx, SYSTEM, [record])
+        for number, reason in enumerate((EndReason.COMPLETED, EndReason.FAILED, EndReason.RECLAIMED, None), 1):
+            record = job(number)
+            job_insert(tx, SYSTEM, record)
+            run = attempt(record, milli=2000, state=AttemptState.RUNNING, started_at=ago(100 * number))
+            if reason is not None:
+                run = replace(ended(run), started_at=ago(100 * number), ended_at=NOW, reason=reason)
+            attempts_insert(tx, SYSTEM, [run])
+        job_insert(tx, SYSTEM, job(5))
+        attempts_insert(tx, SYSTEM, [attempt(job(5))])  # planned only
 
     house.run("fill", fill)
-    found = house.run("run_times", lambda tx: run_times(tx, SYSTEM, (0, 500, 1000)))
-    assert found[("ann", "train", 2000)] == (100, 300, 500)
-    assert ("ann", "once-6", 2000) not in found
-    assert found[("ann", "", 2000)] == found[("", "", -1)] == (100, 400, 700)
+    found = house.run("runs", lambda tx: run_list(tx, SYSTEM, NOW + timedelta(seconds=7)))
+    assert sorted(found, key=lambda run: run.seconds) == [
+        RunRecord("ann", "job-1", 2000, 100, ended=True),
+        RunRecord("ann", "job-2", 2000, 200, ended=True),
+        RunRecord("ann", "job-3", 2000, 300, ended=False),
+        RunRecord("ann", "job-4", 2000, 407, ended=False),
+    ]

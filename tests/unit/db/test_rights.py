@@ -90,7 +90,7 @@ SYSTEM_ONLY = {
     "promise_results",
     "promises_add",
     "promises_prune",
-    "run_times",
+    "run_list",
     "world_load",
     "world_mark",
 }

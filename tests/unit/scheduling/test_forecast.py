@@ -6,20 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from millpond.domain.jobs import JobSpec, JobState, JobType, QueuedAs
-from millpond.domain.records import JobRecord, PromiseRecord
-from millpond.scheduling.forecast import (
-    HORIZON,
-    SCENARIOS,
-    Calibration,
-    Eta,
-    Score,
-    calibration_make,
-    forecast,
-    share_of,
-)
-from millpond.scheduling.history import ANY_SIZE, SHARES, RunTimes, Span, span_of
+from millpond.domain.records import JobRecord, PromiseRecord, RunRecord
+from millpond.scheduling.calibration import HORIZON, Calibration, Eta, Lesson, Score, calibration_make
+from millpond.scheduling.forecast import SCENARIOS, forecast, share_of
+from millpond.scheduling.history import ANY_SIZE, SHARES, RunTimes, Span, span_of, survival_points, times_make
 from millpond.scheduling.promises import promise_differs, promises_new, score_make
 from millpond.scheduling.snapshot import Settings, Snapshot
 from tests.builders import job, pool, queue, running, snapshot
@@ -105,10 +99,44 @@ def test_past_promises_correct_new_ones() -> None:
     assert calibration_make([Score(10, 20, 30, 25)] * 5) == Calibration()
     late = [Score(1000, 2000, 3000, 2000 + 100 * number) for number in range(41)]
     learnt = calibration_make(late)
-    assert learnt == Calibration(400, 2000, 3600)
+    assert learnt == Calibration((Lesson(400, 2000, 3600),) * 5)
     assert learnt.correct(Eta(1000, 2000, 3000), 0) == Eta(2400, 4000, 5600)
     assert learnt.correct(Eta(None, None, None), 0) == Eta(None, None, None)
     assert learnt.correct(Eta(1000, HORIZON - 10, None), 0) == Eta(None, None, None)
+
+
+def test_each_horizon_has_its_own_lesson() -> None:
+    """Near ones come in time, far ones twice as late: nobody pays for the others."""
+    near, far = [Score(50, 100, 150, 100)] * 30, [Score(20_000, 30_000, 40_000, 50_000)] * 30
+    learnt = calibration_make(near + far)
+    assert learnt.correct(Eta(50, 100, 200), 0) == Eta(100, 100, 100)
+    assert learnt.correct(Eta(20_000, 30_000, 40_000), 0) == Eta(50_000, 50_000, 50_000)
+
+
+def test_who_still_waits_counts_as_late_by_so_much_at_least() -> None:
+    quick, waiting = [Score(500, 1000, 1500, 1000)] * 30, [Score(500, 1000, 1500, 1400, started=False)] * 30
+    alone, both = calibration_make(quick), calibration_make(quick + waiting)
+    assert alone.correct(Eta(500, 1000, 1500), 0).p90 == 1000
+    assert both.correct(Eta(500, 1000, 1500), 0).p90 == 1400
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.booleans()), min_size=1, max_size=30))
+def test_runs_cut_short_never_make_runs_look_shorter(seen: list[tuple[int, bool]]) -> None:
+    """Exact ones alone give plain quantiles; what is cut short lies beyond, so the estimate is no lower."""
+    found = survival_points(seen, SHARES)
+    assert list(found) == sorted(found)
+    plain = survival_points([(value, True) for value, _ in seen], SHARES)
+    ordered = sorted(value for value, _ in seen)
+    count = len(ordered)
+    assert plain == tuple(ordered[max(0, -(-share * count // 1000) - 1)] for share in SHARES)
+    assert all(low <= high for low, high in zip(plain, found, strict=True))
+
+
+def test_groups_need_five_ended_runs() -> None:
+    runs = [RunRecord("ann", "t", 1000, 100 * number, ended=number < 6) for number in range(1, 9)]
+    found = times_make([*runs, RunRecord("bob", "t", 1000, 7, ended=True)])
+    assert found.groups["ann", "t", 1000] == (100, 100, 200, 300, 400, 400, 500, 800, 800, 800, 800)
+    assert not any(user == "bob" for user, _, _ in found.groups)
 
 
 def test_who_is_told_what() -> None:

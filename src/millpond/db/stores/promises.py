@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import Float, Integer, and_, case, cast, delete, func, insert, literal, or_, select, text
+from sqlalchemy import Float, Integer, and_, cast, delete, false, func, insert, literal, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from millpond.authz.actions import Action
@@ -16,8 +16,9 @@ from millpond.db.stores.rows import columns_of, fields_of, values_of
 from millpond.db.tables.attempts import ATTEMPTS
 from millpond.db.tables.jobs import JOBS
 from millpond.db.tables.promises import PROMISES
+from millpond.db.types import Moment
 from millpond.domain.jobs import AttemptState, EndReason, JobState
-from millpond.domain.records import AccuracyRecord, PromiseRecord
+from millpond.domain.records import AccuracyRecord, PromiseRecord, RunRecord
 
 _COLUMNS = columns_of(PROMISES, PromiseRecord)
 _FIELDS = fields_of(PromiseRecord)
@@ -27,13 +28,8 @@ _BY_ITSELF = (EndReason.COMPLETED, EndReason.FAILED, EndReason.MAX_DURATION)
 RECENT = 20_000
 """So many of the latest attempts say how long jobs run."""
 
-_GROUPS = (
-    "GROUPING SETS ((jobs.user_name, jobs.name, recent.milli), (jobs.user_name, recent.milli), (jobs.user_name), "
-    "(recent.milli), ())"
-)
-
-RUNS_MIN = 5
-"""Runs that a group needs before it says anything."""
+RESULTS = 5_000
+"""So many of the latest promises teach."""
 
 
 def promises_add(tx: Tx, actor: Actor, promises: Iterable[PromiseRecord]) -> None:
@@ -61,13 +57,17 @@ def promise_list(tx: Tx, actor: Actor, jobs: Iterable[str] | None = None) -> dic
     return {record.job: record for record in (PromiseRecord(*row) for row in tx.execute(statement).all())}
 
 
-def promise_results(tx: Tx, actor: Actor, limit: int = 300) -> list[tuple[PromiseRecord, datetime]]:
-    """The promises of the latest starts, each with the moment of the start.  System only."""
+def promise_results(tx: Tx, actor: Actor, limit: int = RESULTS) -> list[tuple[PromiseRecord, datetime | None]]:
+    """The latest promises and the start of each; None where the job waits for it still.  System only."""
     system_only(actor)
+    start = ATTEMPTS.c.planned_at
+    waits = and_(JOBS.c.state == JobState.QUEUED, JOBS.c.attempts + 1 == PROMISES.c.attempt)
     statement = (
-        select(*_COLUMNS, ATTEMPTS.c.planned_at)
-        .join(ATTEMPTS, and_(ATTEMPTS.c.job == PROMISES.c.job, ATTEMPTS.c.number == PROMISES.c.attempt))
-        .order_by(ATTEMPTS.c.planned_at.desc(), PROMISES.c.job, PROMISES.c.made_at)
+        select(*_COLUMNS, start)
+        .join(JOBS, JOBS.c.id == PROMISES.c.job)
+        .outerjoin(ATTEMPTS, and_(ATTEMPTS.c.job == PROMISES.c.job, ATTEMPTS.c.number == PROMISES.c.attempt))
+        .where(or_(start.is_not(None), waits))
+        .order_by(PROMISES.c.made_at.desc(), PROMISES.c.job)
         .limit(limit)
     )
     return [(PromiseRecord(*row[:-1]), row[-1]) for row in tx.execute(statement).all()]
@@ -115,22 +115,16 @@ def promises_prune(tx: Tx, actor: Actor, before: datetime) -> int:
     return tx.execute(delete(PROMISES).where(PROMISES.c.made_at < before)).rowcount
 
 
-def run_times(tx: Tx, actor: Actor, shares: Iterable[int]) -> Mapping[tuple[str, str, int], tuple[int, ...]]:
-    """Seconds that the latest attempts ran, at `shares` (thousandths), by (owner, name, milli-cards).
-
-    Wider groups have an empty name, an empty owner or a size of -1.  Groups of fewer than five runs are left out.
-    One query over the `RECENT` latest attempts.  System only.
-    """
+def run_list(tx: Tx, actor: Actor, now: datetime) -> list[RunRecord]:
+    """How long the `RECENT` latest attempts ran, or have run until `now`.  System only."""
     system_only(actor)
     recent = select(ATTEMPTS).order_by(ATTEMPTS.c.id.desc()).limit(RECENT).subquery("recent")
-    user, name, size = JOBS.c.user, JOBS.c.name, recent.c.milli
-    seconds = cast(func.extract("epoch", recent.c.ended_at - recent.c.started_at), Integer)
-    points = [func.percentile_disc(literal(share / 1000, Float)).within_group(seconds) for share in shares]
+    end = func.coalesce(recent.c.ended_at, literal(now, Moment))
+    seconds = cast(func.extract("epoch", end - recent.c.started_at), Integer)
+    alone = and_(recent.c.state == AttemptState.ENDED, recent.c.reason.in_(_BY_ITSELF))
     statement = (
-        select(func.coalesce(user, ""), func.coalesce(name, ""), case((size.is_(None), -1), else_=size), *points)
+        select(JOBS.c.user, JOBS.c.name, recent.c.milli, seconds, func.coalesce(alone, false()))
         .join(JOBS, JOBS.c.id == recent.c.job)
-        .where(recent.c.state == AttemptState.ENDED, recent.c.reason.in_(_BY_ITSELF), recent.c.started_at.is_not(None))
-        .group_by(text(_GROUPS))
-        .having(func.count() >= RUNS_MIN)
+        .where(recent.c.started_at.is_not(None))
     )
-    return {(row[0], row[1], row[2]): tuple(max(1, point) for point in row[3:]) for row in tx.execute(statement).all()}
+    return [RunRecord(*row) for row in tx.execute(statement).all()]
