@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 export VENV
 
-.PHONY: help setup demo test test-unit test-live test-long lint format bench bench-full compiled docs lock clean
+.PHONY: help setup demo test test-unit test-live test-long lint format bench bench-full compiled check-million docs lock clean
 
 help: ## Say what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,10 @@ bench-full: setup ## Every benchmark in full, which takes hours on two cores
 
 compiled: setup ## Compile the pure core into build/compiled (needs gcc; once for the same sources)
 	$(BIN)/python -m tools.compile
+
+check-million: setup ## Judge a million decisions of invented days a second time; compiles the core first
+	$(BIN)/python -m tools.compile
+	PYTHONPATH=build/compiled $(BIN)/python -m benchmarks.checked --full
 
 docs: setup ## Regenerate openapi.json and docs/guide/cli.md
 	$(BIN)/python -m millpond.api.openapi > openapi.json.new && mv openapi.json.new openapi.json

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 
 from millpond.domain.amounts import CARD
 from millpond.domain.queues import queue_ancestors
-from millpond.domain.reasons import Code, Reason
+from millpond.scheduling.check_claims import budgets, holds, order, warnings
 from millpond.scheduling.check_evictions import evictions
+from millpond.scheduling.check_reasons import reasons
 from millpond.scheduling.check_reserve import reservations
 from millpond.scheduling.check_room import conservation
 from millpond.scheduling.check_slices import geometry, slices
@@ -29,14 +30,10 @@ SAFETY_RULES = frozenset(
         "unknown-name", "wrong-state", "listed-twice", "gang-broken", "seat-wrong", "unusable-place", "card-mismatch",
         "card-overcommit", "cpu-overcommit", "memory-overcommit", "hold-broken", "cap-exceeded", "needs-guarantee",
         "eviction-forbidden", "eviction-without-hold", "slice-wrong", "slot-overlap",
-        "reshape-wrong", "topology-broken",
+        "reshape-wrong", "topology-broken", "budget-exceeded", "deadline-wrong",
     }
 )  # fmt: skip
 """Rules whose violation must keep a plan from being applied."""
-
-_CAP_CODES = frozenset({Code.QUEUE_CAP, Code.TENANT_CAP, Code.NEEDS_GUARANTEE})
-_LACK_CODES = frozenset({Code.INSUFFICIENT_CARDS, Code.FRAGMENTED, Code.INSUFFICIENT_CPU, Code.INSUFFICIENT_MEMORY})
-_NAMING_CODES = frozenset({Code.RESERVED_FOR, Code.BEHIND})
 
 
 def check(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
@@ -45,11 +42,7 @@ def check(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
     if unknown:
         return unknown
     world = World(snapshot, plan)
-    return tuple(
-        violation
-        for rule in RULES
-        for violation in rule(world)
-    )
+    return tuple(violation for rule in RULES for violation in rule(world))
 
 
 def _names(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:
@@ -229,27 +222,7 @@ def _guarantees(world: World) -> Iterator[Violation]:
                 yield Violation("needs-guarantee", text, (use.job.id, leaf))
 
 
-def _reasons(world: World) -> Iterator[Violation]:
-    for wait in world.plan.wait:
-        for reason in wait.reasons:
-            if not _reason_holds(reason):
-                text = f"{wait.job} waits for {reason.code}, whose numbers do not say so"
-                yield Violation("reason-false", text, (wait.job,))
-            for name in reason.jobs:
-                if name not in world.jobs:
-                    yield Violation("reason-false", f"{wait.job} waits for {name}, which does not exist", (wait.job,))
-
-
-def _reason_holds(reason: Reason) -> bool:
-    need, have, limit = reason.need, reason.have, reason.limit
-    if reason.code in _CAP_CODES:
-        return need is not None and have is not None and limit is not None and have + need > limit
-    if reason.code in _LACK_CODES:
-        return need is not None and have is not None and need > have
-    return bool(reason.jobs) if reason.code in _NAMING_CODES else bool(reason.text)
-
-
 RULES = (
-    _lists, _seats, _cards, slices, geometry, topology, _processors, _caps, _guarantees, evictions, _reasons,
-    reservations, conservation,
+    _lists, _seats, _cards, slices, geometry, topology, _processors, _caps, _guarantees, budgets, evictions,
+    warnings, holds, order, reasons, reservations, conservation,
 )  # fmt: skip

@@ -29,6 +29,9 @@ def evictions(world: World) -> Iterator[Violation]:
         elif not _eviction_helps(world, victim, claim):
             text = f"{victim.id} is evicted for {claim.id}, which gains nothing by it"
             yield Violation("eviction-needless", text, (victim.id, claim.id))
+        elif _spareable(world, evict):
+            text = f"{victim.id} is evicted for {claim.id}, which would fit without that"
+            yield Violation("eviction-needless", text, (victim.id, claim.id))
 
 
 def _eviction_wrong(world: World, evict: Evict, victim: Job, claim: Job) -> str:
@@ -132,3 +135,35 @@ def _eviction_helps(world: World, victim: Job, claim: Job) -> bool:
     shared = set(queue_ancestors(victim.queue)) & set(queue_ancestors(claim.queue))
     strict = any(not queue.lend for queue in world.snapshot.queues)
     return strict or any(world.book.configs[queue].cap for queue in shared)
+
+
+def _spareable(world: World, evict: Evict) -> bool:
+    """Whether the claim would fit, under every cap, if this one of its victims stayed and all others left (§3).
+
+    Not judged where that could be otherwise in the middle of the pass: where victims of its own leaf better its rank,
+    where cards are reserved, where queues do not lend.
+    """
+    claim, victim = world.jobs[evict.claimant], world.running[evict.job]
+    strict = any(not queue.lend for queue in world.snapshot.queues)
+    if evict.why != "reclaim" or strict or world.plan.reservations:
+        return False
+    others = {name for hold in world.plan.hold if hold.job == claim.id for name in hold.victims} - {evict.job}
+    dropped = [
+        world.book.use(world.jobs[hold.job], hold.seats, world.snapshot.now)
+        for hold in world.snapshot.holds
+        if hold.job in world.plan.drop_holds and hold.job in world.jobs and hold.job != claim.id
+    ]
+    there = [use for name, use in world.running.items() if name not in others]
+    kept = [use for name, use in world.holds.items() if name != claim.id]
+    usage = world.book.usage([*(use for use in world.after if use.job.id != claim.id), victim])
+    room = Idle(world, [*there, *kept, *dropped, *world.starts.values()])
+    return any(_under_caps(world, claim, model, usage) for model in room.models(claim))
+
+
+def _under_caps(world: World, job: Job, model: str, usage: dict[str, dict[str, int]]) -> bool:
+    milli, names = world.book.milli(job, model), world.book.counts_in(model)
+    return all(
+        milli == 0 or usage[queue][name] + milli <= world.book.cap(queue, name)
+        for queue in queue_ancestors(job.queue)
+        for name in names
+    )

@@ -143,9 +143,12 @@ class Later:
     def _idle(self, time: int, view: int) -> Idle:
         return Idle(self.world, self.remaining(time, view))
 
-    def binds(self, job: Job, model: str, *, surely: bool = False) -> bool:
-        """Whether a job has to stay off, by the ranks of some view; ``surely``: of every view."""
-        now, time = self.world.snapshot.now, self.found.time
+    def binds(self, job: Job, model: str, *, surely: bool = False, time: int | None = None) -> bool:
+        """Whether a job has to stay off, by the ranks of some view; ``surely``: of every view.
+
+        ``time``: when the cards are needed; by default as the reservation says.
+        """
+        now, time = self.world.snapshot.now, self.found.time if time is None else time
         if job.id == self.use.job.id or (job.max_duration is not None and now + job.max_duration <= time):
             return False
         milli = self.world.book.milli(job, model)
@@ -220,7 +223,7 @@ def _delayed(world: World, later: Later) -> Iterator[Violation]:
         order = (-other.priority, other.submitted, other.id) > (-job.priority, job.submitted, job.id)
         pushes = (other.preemptible, -other.priority) < (job.preemptible, -job.priority)
         behind = other.queue == job.queue and order and not pushes
-        if not behind or not later.binds(other, later.model, surely=True):
+        if not behind or not later.binds(other, later.model, surely=True, time=later.found.time - 1):
             continue
         if later.end(use) > later.found.time - 1 and later.early(without=use) and not world.evicted:
             text = f"{other.id} starts on cards that are reserved for {job.id}"

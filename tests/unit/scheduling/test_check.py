@@ -39,11 +39,18 @@ def rules(given: Snapshot, decided: Plan) -> set[str]:
     return {violation.rule for violation in check(given, decided)}
 
 
-def evict(victim: str, claim: str, why: str = "reclaim", node_name: str = "n1", cards: tuple[int, ...] = FULL) -> Plan:
+def evict(
+    victim: str,
+    claim: str,
+    why: str = "reclaim",
+    node_name: str = "n1",
+    cards: tuple[int, ...] = FULL,
+    lost: int = 0,
+) -> Plan:
     """`claim` holds cards of one node, from which `victim` goes."""
     return Plan(
         0,
-        evict=(Evict(victim, claim, why, 0, 20),),
+        evict=(Evict(victim, claim, why, lost, 20),),
         hold=(HoldFor(claim, Rank.DESERVED, (Seat(node_name, cards),), 80, (victim,)),),
         wait=(Wait(claim, 1, Rank.DESERVED, (Reason(Code.PREEMPTING, "soon", jobs=(victim,)),)),),
     )
@@ -186,9 +193,9 @@ def test_min_runtime_and_cool_down_protect_from_borrowed_claims() -> None:
     queues = (queue("a/batch"), queue("b/besteffort"))
     jobs = (running("v", "b/besteffort", "n1", age=30), job("w", "a/batch", 8))
     plain = snapshot(pool(1), queues, jobs)
-    assert rules(plain, evict("v", "w")) == set()
+    assert rules(plain, evict("v", "w", lost=240_000)) == set()
     young = snapshot(pool(1), queues, jobs, min_runtime=60)
-    assert rules(young, evict("v", "w")) == {"eviction-forbidden"}
+    assert rules(young, evict("v", "w", lost=240_000)) == {"eviction-forbidden"}
 
 
 def test_needless_eviction() -> None:
