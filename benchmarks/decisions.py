@@ -3,9 +3,13 @@
     python -m benchmarks.decisions [--full]
 
 Jobs arrive one by one at a planner that stays, in 30 leaves: whole cards, fractions and gangs.  Every tenth leaf is
-soon at its cap; its jobs are told why they wait, and are withdrawn.  A decision is an arrival, a whole plan with all
-reasons, and the plan taken over.  From half full on every arrival is preceded by the end of an earlier job, so that the
-pool stays as full as it is.  What a queue of waiting jobs costs is not measured here.
+soon at its cap; its jobs are told why they wait, and are withdrawn.  They have one priority, so that nobody is evicted:
+what evictions cost is in `benchmarks.eviction`.  A decision is an arrival, a whole plan with all reasons, and the plan
+taken over.  From half full on every arrival is preceded by the end of an earlier job, so that the pool stays as full as
+it is.  What a queue of waiting jobs costs is not measured here, nor are decisions that are durable.
+
+yunikorn-core and kube-scheduler run before, where they have been built (`benchmarks.peers.go_peers`).  kube-scheduler
+writes every pod to an API server of its own; ours and yunikorn-core's decisions are in memory.
 """
 
 from __future__ import annotations
@@ -15,9 +19,12 @@ import resource
 import sys
 import time
 from collections import deque
+from dataclasses import replace
 
 from benchmarks.figures import Figure, Mode, benchmark_main, progress, quantile
+from benchmarks.peers.go_peers import Rate, rates
 from millpond.domain.cards import CardRequest
+from millpond.domain.errors import Unavailable
 from millpond.domain.jobs import QueueClass
 from millpond.domain.nodes import CardKind, NodeSpec
 from millpond.domain.queues import QueueConfig
@@ -61,6 +68,8 @@ def jobs(count: int, seed: int = 1) -> list[Job]:
     for index in range(count):
         gpu, nodes, _ = chance.choices(SHAPES, weights)[0]
         leaf, priority = chance.randrange(LEAVES), chance.choice((40, 50, 50, 60))
+        if leaf % 10 == 9:
+            priority = 50
         found.append(
             Job(f"j{index:06}", f"t{leaf}/batch", gpu, nodes, cpu=1000, memory=1024, priority=priority, submitted=0)
         )
@@ -94,7 +103,21 @@ def measure(nodes: int, count: int) -> tuple[float, float, int]:
     return count / (time.perf_counter() - begun), quantile(times, 0.99) * 1e6, started
 
 
+def peers_measure(mode: Mode) -> tuple[list[Rate], str]:
+    """What the peers do in this run, and why there is less than there could be."""
+    try:
+        return rates(full=mode == "full")
+    except Unavailable as error:
+        return [], str(error)
+
+
+def _title(peer: Rate) -> str:
+    return f"{peer.peer}_{peer.workload}".lower().replace("-", "_")
+
+
 def run(mode: Mode) -> list[Figure]:
+    progress("decisions: the peers")
+    peers, missing = peers_measure(mode)
     figures = []
     for nodes in SIZES:
         progress(f"decisions on {nodes} nodes")
@@ -114,6 +137,22 @@ def run(mode: Mode) -> list[Figure]:
         )
         if nodes == 5000:
             figures.append(Figure("B2", "p99_us_5000", p99, "us", aim=1000))
+        figures += [
+            Figure(
+                "B2",
+                f"decisions_per_s_{nodes}_vs_{_title(peer)}",
+                rate,
+                "/s",
+                mark_source=f"{peer.peer} {peer.version}, {peer.workload}",
+                measured_mark=peer.per_second,
+                better="more",
+                note=f"{peer.peer} placed {peer.placed} of {peer.asked}",
+            )
+            for peer in peers
+            if peer.nodes == nodes
+        ]
+    if missing:
+        figures = [replace(figure, missing=missing) if figure.mark is not None else figure for figure in figures]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     figures.append(Figure("B2", "peak_rss_mib", peak, "MiB"))
     return figures

@@ -29,7 +29,7 @@ from millpond.scheduling.resident import Resident
 
 SIZES = (500, 1000, 5000)
 CLAIMS: dict[Mode, int] = {"short": 16, "full": 64}
-CASES: dict[Mode, int] = {"short": 200, "full": 1000}
+CASES: dict[Mode, int] = {"short": 60, "full": 1000}
 FIRST_SEED = 1
 
 KAI: dict[int, tuple[float | None, str]] = {

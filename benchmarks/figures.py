@@ -2,7 +2,8 @@
 
 A benchmark is a module with ``run(mode) -> list[Figure]``.  A `Figure` is one measured number beside its mark (what
 others published, and what the same peer does here in the same run), the bound that nobody can pass, and the aim.
-``results/<name>.json`` keeps the figures of one run with the machine, the commit and the time.
+``results/<name>.json`` keeps the figures of one full run with the machine, the commit and the time; those of a short
+one are in ``results/short/<name>.json``, so that they never replace full ones.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -27,6 +28,7 @@ from millpond.domain.errors import InvalidInput
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+SHORT = RESULTS / "short"
 PLACES = 6
 """Decimal places kept of a value that is not a whole number."""
 
@@ -76,7 +78,7 @@ class Figure:
 
     def json(self) -> dict[str, object]:
         """The form of the result file: what is not known is left out."""
-        shown: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
+        shown: dict[str, object] = {item.name: getattr(self, item.name) for item in fields(self)}
         if self.aim is None:
             del shown["better"]
         shown["ratio"] = self.ratio
@@ -168,6 +170,36 @@ def _cpu_name() -> str:
     return platform.machine()
 
 
+@dataclass(slots=True)
+class Beside:
+    """How much other work ran on the machine since this was made: times measured beside it are too long."""
+
+    began: float = field(default_factory=time.monotonic)
+    busy: float = field(default_factory=lambda: _busy() - _own())
+
+    def cores(self) -> float:
+        """Cores that others kept busy, on the average."""
+        seconds = max(1e-9, time.monotonic() - self.began)
+        return max(0.0, (_busy() - _own() - self.busy) / seconds)
+
+
+def _busy() -> float:
+    """CPU seconds that the machine has worked."""
+    times = psutil.cpu_times()
+    return float(times.user + times.system)
+
+
+def _own() -> float:
+    """CPU seconds of this process and of those that it started and that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def folder_of(mode: Mode) -> Path:
+    """Where result files of a form are kept."""
+    return RESULTS if mode == "full" else SHORT
+
+
 def compiled() -> bool:
     """Whether the scheduling core in use is the compiled one."""
     module = sys.modules.get("millpond.scheduling.plan")
@@ -189,7 +221,7 @@ def commit() -> str:
 # -- files
 
 
-def result_write(result: Result, folder: Path = RESULTS) -> Path:
+def result_write(result: Result, folder: Path) -> Path:
     """Write ``<folder>/<name>.json``, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{result.name}.json"
@@ -220,7 +252,7 @@ def result_read(path: Path) -> Result:
 
 
 def _figure(item: Mapping[str, object]) -> Figure:
-    known = {field.name for field in fields(Figure)}
+    known = {item.name for item in fields(Figure)}
     given = {name: value for name, value in item.items() if name in known}
     figure = Figure(**given)  # type: ignore[arg-type]
     if isinstance(figure.value, bool) or not isinstance(figure.value, int | float):
@@ -231,14 +263,15 @@ def _figure(item: Mapping[str, object]) -> Figure:
 # -- running one
 
 
-def benchmark_run(name: str, run: Run, mode: Mode, folder: Path = RESULTS) -> Result:
-    """Run a benchmark and write its result file."""
-    started, clock = datetime.now(UTC), time.perf_counter()
+def benchmark_run(name: str, run: Run, mode: Mode, folder: Path | None = None) -> Result:
+    """Run a benchmark and write its result file, to where its form is kept unless told otherwise."""
+    started, clock, beside = datetime.now(UTC), time.perf_counter(), Beside()
     figures = run(mode)
     spent = time.perf_counter() - clock
+    facts = machine() | {"other_work_cores": round(beside.cores(), 2)}
     stamp = started.isoformat(timespec="seconds")
-    result = Result(name, mode, machine(), commit(), stamp, spent, compiled(), tuple(figures))
-    result_write(result, folder)
+    result = Result(name, mode, facts, commit(), stamp, spent, compiled(), tuple(figures))
+    result_write(result, folder_of(mode) if folder is None else folder)
     return result
 
 
@@ -248,7 +281,7 @@ def benchmark_main(name: str, run: Run, argv: Sequence[str] | None = None) -> in
         prog=f"python -m benchmarks.{name}", description=sys.modules[run.__module__].__doc__
     )
     parser.add_argument("--full", action="store_true", help="all of it; without, the short form")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result file")
+    parser.add_argument("--out", type=Path, help="folder of the result file; by default benchmarks/results[/short]")
     options = parser.parse_args(argv)
     result = benchmark_run(name, run, "full" if options.full else "short", options.out)
     for figure in result.figures:

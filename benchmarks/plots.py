@@ -22,10 +22,14 @@ from benchmarks.figures import RESULTS, ROOT, Figure, Result, number, result_rea
 GUIDE = ROOT / "docs" / "guide"
 OURS, MARK, BOUND, AIM = "#2563a8", "#c0c4c9", "#333333", "#c2410c"
 MAX_BARS = 24
+BUSY = 0.2
+"""Cores kept busy by others from which on it is said."""
+
 INTRODUCTION = """# Benchmark results
 
-Made by `python -m benchmarks.plots` from `benchmarks/results/`; what is measured, and how, is in
-[benchmarks](benchmarks.md).
+Made by `python -m benchmarks.plots` from `benchmarks/results/`: the full form where it has been run, else the short
+one, which says in its notes what it leaves out. Times measured beside other work are too long; how much ran is said.
+What is measured, and how, is in [benchmarks](benchmarks.md).
 """
 HEADER = "| figure | value | mark | bound | ratio | aim | notes |\n|---|---|---|---|---|---|---|\n"
 
@@ -116,11 +120,13 @@ def table(results: Sequence[Result]) -> str:
     for result in results:
         facts = result.machine
         core = "compiled core" if result.compiled else "pure Python core"
+        other = facts.get("other_work_cores")
+        beside = f", beside other work on {other} cores" if isinstance(other, float) and other >= BUSY else ""
         form = "Full" if result.mode == "full" else "Short"
         parts.append(
             f"\n## {result.name}\n\n{form} form, {result.seconds:.0f} s, {core}, commit `{result.commit[:12]}`, "
-            f"{result.started[:10]}, {facts.get('cpu')} with {facts.get('cores')} cores, Python {facts.get('python')}."
-            f"\n\n{HEADER}"
+            f"{result.started[:10]}, {facts.get('cpu')} with {facts.get('cores')} cores{beside}, "
+            f"Python {facts.get('python')}.\n\n{HEADER}"
         )
         parts += [_row(figure) + "\n" for figure in result.figures]
     return "".join(parts)
@@ -148,6 +154,8 @@ def main(argv: Sequence[str]) -> int:
     results = []
     for name in (*PLOTS, "start_latency"):
         source = options.results / f"{name}.json"
+        if not source.exists():
+            source = options.results / "short" / f"{name}.json"
         result = result_read(source) if source.exists() else None
         if result is None:
             print(f"{name}: no results; run python -m benchmarks.{name}")

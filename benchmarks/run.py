@@ -3,9 +3,10 @@
     python -m benchmarks.run [--full] [NAME...]
 
 Prints for every figure our value, the mark (published, and measured in the same run), the bound, the ratio and whether
-the aim is met, and leaves ``results/<name>.json`` behind.  A benchmark that fails is named and the next one runs;
-Ctrl-C ends the present one and prints what there is.  Exit code 1 if any benchmark failed, 130 after Ctrl-C; a missed
-aim is a result, not a failure.
+the aim is met, and leaves ``results/<name>.json`` behind, ``results/short/<name>.json`` without ``--full``.  A
+benchmark that fails is named and the next one runs; so is one that is not done after `LIMITS`.  Ctrl-C ends the present
+one and prints what there is.  Exit code 1 if any benchmark failed, 130 after Ctrl-C; a missed aim is a result, not a
+failure.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.figures import RESULTS, ROOT, Result, result_read
+import psutil
+
+from benchmarks.figures import ROOT, Mode, Result, folder_of, result_read
+from millpond.domain.errors import InvalidInput
 
 BENCHMARKS = {
     "packing": "B1",
@@ -37,6 +41,8 @@ BENCHMARKS = {
 
 COMPILED = ROOT / "build" / "compiled"
 INTERRUPTED = 130
+LIMITS: dict[Mode, int] = {"short": 600, "full": 6 * 3600}
+"""Seconds after which a benchmark is ended: many times what it takes."""
 
 
 @dataclass(slots=True)
@@ -78,6 +84,15 @@ def benchmark_start(name: str, *, full: bool, folder: Path) -> subprocess.Popen[
     return subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, text=True)
 
 
+def benchmark_end(process: subprocess.Popen[str]) -> None:
+    """End one, and what it has started."""
+    started = psutil.Process(process.pid).children(recursive=True)
+    for child in started:
+        child.kill()
+    process.kill()
+    process.wait()
+
+
 def run_all(names: Sequence[str], report: Report, *, full: bool, folder: Path) -> int:
     """Run them in order; the exit code."""
     report.left = list(names)
@@ -86,7 +101,12 @@ def run_all(names: Sequence[str], report: Report, *, full: bool, folder: Path) -
         began = time.monotonic()
         process = benchmark_start(name, full=full, folder=folder)
         try:
-            code = process.wait()
+            code = process.wait(timeout=LIMITS["full" if full else "short"])
+        except subprocess.TimeoutExpired:
+            benchmark_end(process)
+            report.left.remove(name)
+            report.failed.append(f"{name}, not done after {time.monotonic() - began:.0f} s and ended")
+            continue
         except KeyboardInterrupt:
             # The terminal has interrupted the benchmark too; it may need a moment to stop what it started.
             process.wait()
@@ -96,7 +116,10 @@ def run_all(names: Sequence[str], report: Report, *, full: bool, folder: Path) -
         if code:
             report.failed.append(f"{name}, exit code {code}; run python -m benchmarks.{name} to see why")
         else:
-            report.results.append(result_read(folder / f"{name}.json"))
+            try:
+                report.results.append(result_read(folder / f"{name}.json"))
+            except InvalidInput as error:
+                report.failed.append(f"{name}: {error.message}")
     return 1 if report.failed else 0
 
 
@@ -104,7 +127,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; all by default")
     parser.add_argument("--full", action="store_true", help="everything, which takes an hour or more")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files")
+    parser.add_argument("--out", type=Path, help="folder of the result files; by default benchmarks/results[/short]")
     options = parser.parse_args(argv)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
@@ -116,7 +139,8 @@ def main(argv: Sequence[str]) -> int:
         file=sys.stderr,
     )
     report = Report()
-    code = run_all(names, report, full=options.full, folder=options.out)
+    folder = options.out or folder_of("full" if options.full else "short")
+    code = run_all(names, report, full=options.full, folder=folder)
     report.print()
     return code
 

@@ -28,10 +28,10 @@ from benchmarks.tenants import CHECKPOINT, TOP, Tenants, quotas_of, tenants_make
 from benchmarks.traces import philly_read
 from millpond.domain.errors import Unavailable
 
-SHORT_JOBS = 8_000
+SHORT_JOBS = 4_000
 """Jobs of the Philly prefix in the short form."""
 
-REPEAT_JOBS = 2_000
+REPEAT_JOBS = 1_000
 """Jobs of the prefix that is replayed again in another process and shuffled."""
 
 PUBLISHED_RUN = 600.0

@@ -16,7 +16,7 @@ class Process:
     def __init__(self, code: int, *, interrupted: bool = False) -> None:
         self.code, self.interrupted = code, interrupted
 
-    def wait(self) -> int:
+    def wait(self, timeout: float | None = None) -> int:
         if self.interrupted:
             self.interrupted = False
             raise KeyboardInterrupt
