@@ -36,7 +36,8 @@ def order(world: World) -> Iterator[Violation]:
         job = world.jobs[name]
         fifo = world.book.leaf(job).dequeue is Dequeue.FIFO
         for other in waiting.get(job.queue, ()):
-            if _turn(other) < _turn(job) and (fifo or _shape(other) == _shape(job)):
+            pushes = other.preemptible and not job.preemptible  # may take what the other had got in this pass (§3)
+            if _turn(other) < _turn(job) and ((fifo and not pushes) or _shape(other) == _shape(job)):
                 text = f"{job.id} starts before {other.id}, which stands before it in {job.queue}"
                 yield Violation("order-broken", text, (job.id, other.id))
                 break

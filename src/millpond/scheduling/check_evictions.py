@@ -138,7 +138,9 @@ def _eviction_helps(world: World, victim: Job, claim: Job) -> bool:
 
 
 def _spareable(world: World, evict: Evict) -> bool:
-    """Whether the claim would fit, under every cap, if this one of its victims stayed and all others left (§3).
+    """Whether the claim would fit on its model, under every cap, if this victim stayed and all others left (§3).
+
+    On another model its rank may be lower, so that the others need not leave for it there.
 
     Not judged where that could be otherwise in the middle of the pass: where victims of its own leaf better its rank,
     where cards are reserved, where queues do not lend.
@@ -157,7 +159,9 @@ def _spareable(world: World, evict: Evict) -> bool:
     kept = [use for name, use in world.holds.items() if name != claim.id]
     usage = world.book.usage([*(use for use in world.after if use.job.id != claim.id), victim])
     room = Idle(world, [*there, *kept, *dropped, *world.starts.values()])
-    return any(_under_caps(world, claim, model, usage) for model in room.models(claim))
+    kinds = [world.book.nodes[seat.node].spec.cards for seat in world.holds[claim.id].seats]
+    same = {kind.model for kind in kinds if kind is not None}
+    return any(_under_caps(world, claim, model, usage) for model in room.models(claim) if model in same)
 
 
 def _under_caps(world: World, job: Job, model: str, usage: dict[str, dict[str, int]]) -> bool:
