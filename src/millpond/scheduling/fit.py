@@ -106,6 +106,19 @@ def place(views: Iterable[View], ask: Ask) -> tuple[Seat, ...] | None:
     return tuple(seat for view in chosen for seat in seats_make(view, ask))
 
 
+def place_possible(views: Iterable[View], ask: Ask) -> bool:
+    """Whether `place` finds seats; looks no further than it must."""
+    if ask.require:
+        return place(views, ask) is not None
+    left = ask.nodes
+    for view in views:
+        if view_fits(view, ask):
+            left -= 1
+            if left <= 0:
+                return True
+    return False
+
+
 def seats_make(view: View, ask: Ask) -> tuple[Seat, ...]:
     """What the ask takes of one node: one seat, or one for each slice; the view must fit it."""
     return slice_seats(view, ask.slice, ask.slices) if ask.slice else (seat_make(view, ask),)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from millpond.domain.amounts import duration_write, memory_format, milli_format
 from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Code, Reason
-from millpond.scheduling.fit import Ask, ask_on, cards_enough, place, rest_enough, view_fits
+from millpond.scheduling.fit import Ask, ask_on, cards_enough, place, place_possible, rest_enough, view_fits
 from millpond.scheduling.kept import Kept
 from millpond.scheduling.links import islands_at, linked_most
 from millpond.scheduling.masks import bound, offers
@@ -41,7 +41,7 @@ def static_reason(state: State, job: Job, ask: Ask) -> Reason | None:
 
 def _place_any(state: State, job: Job, ask: Ask, *, configured: bool) -> bool:
     groups = state.pool.configured(job.gpu) if configured else state.pool.models(job.gpu)
-    return any(place((room.whole for room in rooms), ask) is not None for rooms in groups.values())
+    return any(place_possible([room.whole for room in rooms], ask) for rooms in groups.values())
 
 
 def _closed(state: State, job: Job, ask: Ask) -> Reason:
@@ -151,12 +151,12 @@ def room_reasons(state: State, job: Job, ask: Ask, model: str | None = None) -> 
     """Why it does not fit on what is free now, on any model or on one; empty if it does."""
     every = state.pool.models(job.gpu)
     groups = every if model is None else {model: every[model]}
-    if any(place(offers(state, job, ask_on(state.pool, ask, model), model), ask) is not None for model in groups):
+    if any(place_possible(offers(state, job, ask_on(state.pool, ask, model), model), ask) for model in groups):
         return ()
     kept = [
         one
         for model in groups
-        if place(state.views(job, model), ask) is not None
+        if place_possible(state.views(job, model), ask)
         for one in bound(state, job, ask_on(state.pool, ask, model), model)
     ]
     if kept:

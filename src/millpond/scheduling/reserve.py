@@ -14,7 +14,7 @@ from millpond.domain.amounts import CARD
 from millpond.domain.cards import CardRequest
 from millpond.scheduling.budget import hours_reasons
 from millpond.scheduling.decisions import Rank, Reservation
-from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place, view_fits
+from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place, place_possible, view_fits
 from millpond.scheduling.kept import Kept, Left
 from millpond.scheduling.order import job_rank
 from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, Room, View, seat_weight, view_make
@@ -75,6 +75,8 @@ def _time(event: tuple[int, Task]) -> int:
 def _evictable(state: State, job: Job, ask: Ask, model: str) -> list[tuple[int, Task]]:
     """Whom `job` may evict, from when on; the earliest first."""
     leaf = state.leaf(job)
+    if not state.evictable(leaf, job, ask.total, model):
+        return []
     attempt = Attempt(state, job, ask, model, caps=False)
     claim = attempt.claim_rank()  # victims of its own leaf might better it, but need not help
     protected = claim >= Rank.BORROWED_PROD
@@ -296,7 +298,7 @@ class Reserves:
         """The first elder of a leaf; of a first-in-first-out leaf only its head may be one."""
         state = self._state
         found: list[Job] = []
-        for group in line.groups.values():
+        for group in [state.waiters.equals(line.jobs[0])] if line.leaf.fifo else line.groups.values():
             if group.places[0][0] > since:
                 continue
             job = next((job for job in group.jobs if job.id not in state.tasks), None)
@@ -316,5 +318,5 @@ def empty_fits(pool: Pool, gpu: CardRequest, ask: Ask, model: str) -> bool:
     key = (gpu, ask, model)
     known = pool.empty.get(key)
     if known is None:
-        known = pool.empty[key] = place([room.whole for room in pool.models(gpu)[model]], ask) is not None
+        known = pool.empty[key] = place_possible([room.whole for room in pool.models(gpu)[model]], ask)
     return known
