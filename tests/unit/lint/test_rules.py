@@ -73,6 +73,7 @@ def test_rule_finds(path: str, text: str, rule: str) -> None:
     [
         (PURE, "from datetime import datetime, timedelta\nfrom fractions import Fraction\nx = Fraction(1, 2)\n"),
         (PURE, "import numpy as np\nx = np.int64(1)\n"),
+        ("tools/go/x/go.sum", "example.org/x v1.10.0/go.mod h1:/CV4QoCR/S9yaPj8utp3lvQPoqMtxXdzn7ozvvozVqk=\n"),
         (PURE, "from pathlib import PurePosixPath\n"),
         (PURE, "def f(now, job):\n    return now + job.open()\n"),
         ("src/millpond/simulation/drive.py", "x = 0.5\n"),
