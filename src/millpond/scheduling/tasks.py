@@ -68,5 +68,5 @@ def behind(victim: Job, claim: Job) -> bool:
 
 
 def reclaimable(rank: Rank, claim: Rank, *, family: bool) -> bool:
-    """Whether a claim of another leaf may evict somebody of `rank` (§3); ``family`` says that both are of one tenant."""
+    """Whether a claim of another leaf may evict somebody of `rank` (§3); ``family``: both are of one tenant."""
     return rank > claim and (rank is not Rank.FAMILY or family or claim is Rank.GUARANTEED)

@@ -13,9 +13,7 @@ class Seat(Schema):
 
     node: str = Field(description="Name of the node.")
     cards: list[int] = Field(description="Indexes of its cards on that node.")
-    milli: int = Field(
-        description="Milli-cards of each of these cards (1000 = whole), or of the slice."
-    )
+    milli: int = Field(description="Milli-cards of each of these cards (1000 = whole), or of the slice.")
     slice: str = Field(default="", description="MIG profile, if it is a slice.")
     slot: int | None = Field(default=None, description="Memory slot where the slice begins.")
 
