@@ -21,6 +21,7 @@ import time
 from collections import deque
 from dataclasses import replace
 
+from benchmarks.durable import STARTS, durable_measure
 from benchmarks.figures import Figure, Mode, benchmark_main, progress, quantile
 from benchmarks.peers.go_peers import Rate, rates
 from millpond.domain.cards import CardRequest
@@ -33,6 +34,7 @@ from millpond.scheduling.snapshot import Job, NodeState, Snapshot
 
 SIZES = (1213, 5000, 20_000)
 COUNTS: dict[Mode, int] = {"short": 3000, "full": 50_000}
+PLANS: dict[Mode, int] = {"short": 3, "full": 10}
 LEAVES = 30
 CARD = 1000
 SHAPES = (
@@ -76,13 +78,13 @@ def jobs(count: int, seed: int = 1) -> list[Job]:
     return found
 
 
-def measure(nodes: int, count: int) -> tuple[float, float, int]:
-    """(decisions a second, 99th percentile in microseconds, starts) of `count` arrivals."""
+def measure(nodes: int, count: int) -> tuple[float, float, int, float]:
+    """(decisions a second, 99th percentile in microseconds, starts, decisions a CPU second) of `count` arrivals."""
     resident = Resident(world(nodes))
     half, used, started = nodes * 8 * CARD // 2, 0, 0
     running: deque[tuple[str, int]] = deque()
     times = []
-    begun = time.perf_counter()
+    begun, worked = time.perf_counter(), time.process_time()
     for job in jobs(count):
         since = time.perf_counter()
         if used > half:
@@ -100,7 +102,8 @@ def measure(nodes: int, count: int) -> tuple[float, float, int]:
             running.append((start.job, milli))
             used += milli
             started += 1
-    return count / (time.perf_counter() - begun), quantile(times, 0.99) * 1e6, started
+    cpu = count / (time.process_time() - worked)
+    return count / (time.perf_counter() - begun), quantile(times, 0.99) * 1e6, started, cpu
 
 
 def peers_measure(mode: Mode) -> tuple[list[Rate], str]:
@@ -121,7 +124,7 @@ def run(mode: Mode) -> list[Figure]:
     figures = []
     for nodes in SIZES:
         progress(f"decisions on {nodes} nodes")
-        rate, p99, started = measure(nodes, COUNTS[mode])
+        rate, p99, started, cpu = measure(nodes, COUNTS[mode])
         figures.append(
             Figure(
                 "B2",
@@ -132,7 +135,7 @@ def run(mode: Mode) -> list[Figure]:
                 mark_source="kube-scheduler, published",
                 aim=20_000 if nodes == 5000 else None,
                 better="more",
-                note=f"{started} of {COUNTS[mode]} started",
+                note=f"{started} of {COUNTS[mode]} started, the others were told why not; {cpu:.0f} a CPU second",
             )
         )
         if nodes == 5000:
@@ -155,6 +158,20 @@ def run(mode: Mode) -> list[Figure]:
         figures = [replace(figure, missing=missing) if figure.mark is not None else figure for figure in figures]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     figures.append(Figure("B2", "peak_rss_mib", peak, "MiB"))
+    progress("decisions stored in PostgreSQL")
+    durable = durable_measure(PLANS[mode])
+    figures.append(
+        Figure(
+            "B2",
+            "durable_per_s",
+            durable.rate,
+            "/s",
+            runs=len(durable.seconds),
+            aim=3000,
+            better="more",
+            note=f"{STARTS} starts a commit, fsync on",
+        )
+    )
     return figures
 
 
