@@ -1,4 +1,4 @@
-"""A whole millpond for benchmarks that need one running."""
+"""A whole millpond, or its database alone, for benchmarks that need one running."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from pathlib import Path
 
 import psutil
 
+from millpond.db.embedded import EmbeddedPostgres
+from millpond.db.schema import upgrade
+from millpond.db.session import Database
 from millpond.sdk import Client
 
 
@@ -55,3 +58,21 @@ def pond_open(pool: str, isolation: str = "none") -> Iterator[Pond]:
     finally:
         subprocess.run([program, "down"], env=environ, check=False, timeout=120, stdout=subprocess.DEVNULL)
         shutil.rmtree(state_dir, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def database_open() -> Iterator[Database]:
+    """A migrated, empty database on a PostgreSQL of our own with the product's settings, removed afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="millpond-bench-"))
+    server = EmbeddedPostgres(folder / "postgres", folder / "run")
+    try:
+        url = server.ensure()
+        upgrade(url)
+        database = Database(url)
+        try:
+            yield database
+        finally:
+            database.close()
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -168,7 +168,7 @@ def _plan_run(control: Control, epoch: int, world: World, now: datetime, memory:
     if decision.empty:
         control.metrics.passes.labels("idle").inc()
         return PassResult(pause=pause_after(world, plan, now))
-    stored = control.database.run("plan", lambda tx: _decision_store(tx, decision, epoch, now))
+    stored = control.database.run("plan", lambda tx: decision_store(tx, decision, epoch, now))
     control.metrics.passes.labels("stored").inc()
     control.metrics.starts.inc(stored.began)
     for evict in plan.evict:
@@ -183,7 +183,8 @@ def _untold(stored: Stored, world: World) -> Untold:
     return Untold(stored.attempts, stored.jobs, specs, geometries(live))
 
 
-def _decision_store(tx: Tx, decision: Decision, epoch: int, now: datetime) -> Stored:
+def decision_store(tx: Tx, decision: Decision, epoch: int, now: datetime) -> Stored:
+    """Store all of a decision in this transaction, if `epoch` still leads; `Stale` if its ground has moved."""
     fence(tx, epoch)
     stored = steps_store(tx, decision.steps, epoch, now)
     holds_replace(tx, SYSTEM, decision.put_holds, decision.drop_holds)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote, urlsplit
@@ -39,6 +39,7 @@ _RETRY_STATES = frozenset({"40001", "40P01"})
 _BUSY_STATES = frozenset({"55P03", "57014"})
 _LOST_STATES = frozenset({"57P01", "57P02", "57P03", "57P05", "53300", "25P03"})
 _LOCKED = "millpond_locked"
+_TOLD = "millpond_told"
 _SLOT = "millpond_slot"
 _NUMBER = "millpond_number"
 _MARK_WRITE = (
@@ -129,6 +130,7 @@ class Database:
             if snapshot:
                 tx = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             tx.info[_LOCKED] = {}
+            tx.info[_TOLD] = set()
             tx.info[_SNAPSHOT] = snapshot
             with tx.begin() as transaction:
                 result = work(tx)
@@ -172,12 +174,17 @@ class Database:
 
     @contextmanager
     def statements(self) -> Iterator[list[str]]:
-        """Collects every statement that runs meanwhile, on any thread, marks of commits apart: for tests that count."""
+        """Collects every statement that runs meanwhile, on any thread, marks of commits apart: for tests that count.
+
+        One that the driver runs once for each row of many stands there as often.
+        """
         seen: list[str] = []
 
-        def record(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        def record(
+            _connection: Any, _cursor: Any, statement: str, given: Sequence[Any], _context: Any, executemany: bool
+        ) -> None:
             if statement != _MARK_WRITE:
-                seen.append(statement)
+                seen.extend([statement] * (len(given) if executemany else 1))
 
         event.listen(self._engine, "before_cursor_execute", record)
         try:
@@ -192,9 +199,11 @@ def notify(tx: Tx, channel: str, payload: str) -> None:
 
 
 def notify_all(tx: Tx, channel: str, payloads: Iterable[str]) -> None:
-    """One statement for many payloads."""
-    distinct = sorted(set(payloads))
+    """One statement for many payloads; those that this transaction has told already are not told again."""
+    told: set[tuple[str, str]] = tx.info[_TOLD]
+    distinct = sorted({payload for payload in payloads if (channel, payload) not in told})
     if distinct:
+        told.update((channel, payload) for payload in distinct)
         tx.execute(_NOTIFY_ALL, {"channel": channel, "payloads": distinct})
 
 

@@ -286,3 +286,15 @@ def test_only_one_server_leads_and_the_other_takes_over(database: Database, tmp_
     finally:
         for runner in runners:
             runner.stop()
+
+
+def test_a_plan_is_stored_in_as_many_statements_whatever_its_size(desk: Desk) -> None:
+    counts = []
+    for wave, size in enumerate((1, 2, 13)):  # the first one also makes the heads of the event log
+        for number in range(size):
+            desk.submit(f"w{wave}-{number}", FOREVER, cards=1)
+        with desk.database.statements() as seen:
+            assert desk.schedule().began == size
+        counts.append(len(seen))
+    assert counts[1] == counts[2]
+    assert desk.database.run("chain", lambda tx: chain_verify(tx, SYSTEM)) == []

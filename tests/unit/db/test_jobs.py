@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from datetime import UTC, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -269,6 +269,24 @@ def test_saves_are_told_in_one_round_trip(house: Database) -> None:
             assert notices
             told |= {payload for _, payload in notices}
     assert told == set(names)
+
+
+def test_many_are_saved_as_they_are(house: Database) -> None:
+    insert(house, *(job(number) for number in range(3)))
+    texts = ('"quoted", \\ and\nbroken', "{1,NULL}", "\u2028 é 水 \U0001f41f")
+    moment = datetime(2026, 3, 1, 23, 59, 59, 999999, tzinfo=timezone(timedelta(hours=5, minutes=45)))
+
+    def save(tx: Tx) -> dict[str, JobRecord]:
+        records = jobs_lock(tx, SYSTEM, ["j0", "j1", "j2"])
+        changed = {
+            name: replace(record, message=text, blocked=(text, "", "NULL"), not_before=moment, exit_code=-9, held=True)
+            for (name, record), text in zip(records.items(), texts, strict=True)
+        }
+        jobs_save(tx, SYSTEM, changed.values())
+        return changed
+
+    saved = house.run("save", save)
+    assert house.run("get", lambda tx: jobs_get(tx, SYSTEM, saved)) == saved
 
 
 def test_who_waits_for_whom(house: Database) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from operator import attrgetter
 
-from sqlalchemy import insert, select, text
+from sqlalchemy import Text, any_, bindparam, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 
 from millpond.authz.actions import Action
 from millpond.authz.actors import Actor
 from millpond.authz.policy import system_only, tenants_visible
 from millpond.db.session import JOBS_CHANNEL, Tx, notify_all, rows_check, rows_locked
-from millpond.db.stores.rows import columns_of, fields_of, reachable, update_by_id, update_values, values_of
+from millpond.db.stores.rows import columns_of, fields_of, insert_many, reachable, rows_text, update_many
 from millpond.db.tables.attempts import ATTEMPTS, UNTOLD_SQL
 from millpond.domain.errors import Conflict
 from millpond.domain.jobs import ATTEMPT_TRANSITIONS, AttemptState
@@ -21,8 +23,15 @@ ATTEMPT_COLUMNS = columns_of(ATTEMPTS, AttemptRecord)
 _FIELDS = fields_of(AttemptRecord)
 _FIXED = frozenset({"id", "job", "number", "tenant", "seats", "epoch", "planned_at", "milli"})
 _MUTABLE = tuple(name for name in _FIELDS if name not in _FIXED)
-_INSERT = insert(ATTEMPTS)
-_UPDATE = update_by_id(ATTEMPTS, _MUTABLE)
+_SAVED = ("id", *_MUTABLE)
+_INSERT = insert_many(ATTEMPTS, _FIELDS)
+_UPDATE = update_many(ATTEMPTS, _MUTABLE)
+_LOCK = (
+    select(*ATTEMPT_COLUMNS)
+    .where(ATTEMPTS.c.id == any_(bindparam("ids", type_=ARRAY(Text))))
+    .order_by(ATTEMPTS.c.id)
+    .with_for_update(key_share=True)
+)
 _LIVE = select(*ATTEMPT_COLUMNS).where(ATTEMPTS.c.state != AttemptState.ENDED).order_by(ATTEMPTS.c.id)
 _REACHABLE = reachable(ATTEMPT_TRANSITIONS)
 
@@ -36,7 +45,7 @@ def attempts_insert(tx: Tx, actor: Actor, records: Iterable[AttemptRecord]) -> N
     if not rows:
         return
     try:
-        tx.execute(_INSERT, [values_of(record, _FIELDS) for record in rows])
+        tx.execute(_INSERT, rows_text(tx, ATTEMPTS, _FIELDS, map(attrgetter(*_FIELDS), rows)))
     except IntegrityError as error:
         raise Conflict(
             "one of these jobs has a live attempt, or that attempt number, already",
@@ -55,8 +64,7 @@ def attempts_lock(tx: Tx, actor: Actor, attempts: Collection[str]) -> dict[str, 
     system_only(actor)
     if not attempts:
         return {}
-    statement = select(*ATTEMPT_COLUMNS).where(ATTEMPTS.c.id.in_(sorted(attempts))).order_by(ATTEMPTS.c.id)
-    rows = tx.execute(statement.with_for_update(key_share=True))
+    rows = tx.execute(_LOCK, {"ids": sorted(attempts)})
     records = {record.id: record for record in (AttemptRecord(*row) for row in rows)}
     rows_locked(tx, {record.id: record.state for record in records.values()})
     return records
@@ -72,7 +80,7 @@ def attempts_save(tx: Tx, actor: Actor, records: Iterable[AttemptRecord]) -> Non
     if not rows:
         return
     rows_check(tx, {record.id: record.state for record in rows}, _REACHABLE)
-    tx.execute(_UPDATE, [update_values(record, _MUTABLE) for record in rows])
+    tx.execute(_UPDATE, rows_text(tx, ATTEMPTS, _SAVED, map(attrgetter(*_SAVED), rows)))
     notify_all(tx, JOBS_CHANNEL, (record.job for record in rows))
 
 

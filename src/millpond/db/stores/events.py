@@ -11,20 +11,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import itemgetter
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from millpond.authz.actions import Action
 from millpond.authz.actors import Actor
 from millpond.authz.policy import authorize, tenants_visible
 from millpond.db.session import Tx
-from millpond.db.stores.rows import columns_of, fields_of, limit_check
+from millpond.db.stores.rows import columns_of, fields_of, insert_many, limit_check, rows_text
 from millpond.db.tables.events import EVENT_HEADS, EVENTS
 from millpond.domain.errors import InvalidInput, Unavailable
 from millpond.domain.records import EventRecord, Page
 
 _COLUMNS = columns_of(EVENTS, EventRecord)
+_FIELDS = tuple(name for name in fields_of(EventRecord) if name != "sequence")
+_INSERT = insert_many(EVENTS, _FIELDS, order="source_sequence")
+_canonical = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
 _PROBLEMS = 100
 _BATCH = 2_000
 
@@ -69,7 +73,7 @@ def events_append(tx: Tx, source: str, events: Sequence[NewEvent]) -> None:
         }
         previous = event_hash(row)
         rows.append({**row, "hash": previous})
-    tx.execute(insert(EVENTS), rows)
+    tx.execute(_INSERT, rows_text(tx, EVENTS, _FIELDS, map(itemgetter(*_FIELDS), rows)))
     tx.execute(update(EVENT_HEADS).where(EVENT_HEADS.c.source == source).values(sequence=sequence, hash=previous))
 
 
@@ -157,8 +161,7 @@ def event_hash(values: Mapping[str, object]) -> str:
         for name in ("source", "source_sequence", "kind", "actor", "tenant", "job", "attempt", "data", "previous")
     }
     body["time"] = moment.astimezone(UTC).isoformat(timespec="microseconds")
-    text_form = json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text_form.encode()).hexdigest()
+    return hashlib.sha256(_canonical(body).encode()).hexdigest()
 
 
 def _plain(value: object, kind: str) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -10,13 +11,18 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from millpond.authz.actors import Actor
 from millpond.authz.policy import system_only
 from millpond.db.session import Tx
-from millpond.db.stores.rows import columns_of, fields_of, values_of
+from millpond.db.stores.rows import columns_of, fields_of, insert_many, rows_text, values_of
 from millpond.db.tables.holds import EVICTIONS, HOLDS
 from millpond.domain.records import EvictionRecord, HoldRecord
 
 HOLD_COLUMNS = columns_of(HOLDS, HoldRecord)
 EVICTION_COLUMNS = columns_of(EVICTIONS, EvictionRecord)
 _HOLDS = select(*HOLD_COLUMNS).order_by(HOLDS.c.job)
+_FIELDS = fields_of(HoldRecord)
+_PUT = insert_many(HOLDS, _FIELDS)
+_HOLDS_PUT = _PUT.on_conflict_do_update(
+    index_elements=["job"], set_={name: _PUT.excluded[name] for name in ("seats", "until", "victims")}
+)
 
 
 def holds_replace(tx: Tx, actor: Actor, put: Iterable[HoldRecord], drop: Iterable[str]) -> None:
@@ -26,12 +32,7 @@ def holds_replace(tx: Tx, actor: Actor, put: Iterable[HoldRecord], drop: Iterabl
     if gone:
         tx.execute(delete(HOLDS).where(HOLDS.c.job.in_(gone)))
     if new:
-        statement = upsert(HOLDS)
-        statement = statement.on_conflict_do_update(
-            index_elements=["job"],
-            set_={name: statement.excluded[name] for name in ("seats", "until", "victims")},
-        )
-        tx.execute(statement, [values_of(hold, fields_of(HoldRecord)) for hold in new])
+        tx.execute(_HOLDS_PUT, rows_text(tx, HOLDS, _FIELDS, map(attrgetter(*_FIELDS), new)))
 
 
 def hold_list(tx: Tx, actor: Actor) -> tuple[HoldRecord, ...]:

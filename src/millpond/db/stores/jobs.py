@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, insert, literal, select, tuple_
+from sqlalchemy import ColumnElement, Select, Text, any_, func, insert, literal, select, tuple_
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 
 from millpond.authz.actions import Action
@@ -20,8 +22,8 @@ from millpond.db.stores.rows import (
     fields_of,
     limit_check,
     reachable,
-    update_by_id,
-    update_values,
+    rows_text,
+    update_many,
     values_of,
 )
 from millpond.db.tables.jobs import JOBS
@@ -34,7 +36,8 @@ _FIELDS = fields_of(JobRecord)
 _FIXED = frozenset({"id", "tenant", "project", "user", "queue", "spec", "submitted_at"})
 _MUTABLE = tuple(name for name in _FIELDS if name not in _FIXED)
 _INSERT = insert(JOBS)
-_UPDATE = update_by_id(JOBS, _MUTABLE)
+_SAVED = ("id", *_MUTABLE)
+_UPDATE = update_many(JOBS, _MUTABLE)
 _REACHABLE = reachable(JOB_TRANSITIONS)
 LIVE = JOBS.c.live_queue.is_not(None)
 
@@ -134,7 +137,8 @@ def jobs_lock(tx: Tx, actor: Actor, jobs: Collection[str]) -> dict[str, JobRecor
     missing from the answer; one that it sees but may not control raises `Forbidden`."""
     if not jobs:
         return {}
-    statement = _visible(actor, Action.JOB_READ).where(JOBS.c.id.in_(sorted(jobs)))
+    ids = any_(literal(sorted(jobs), ARRAY(Text)))
+    statement = _visible(actor, Action.JOB_READ).where(JOBS.c.id == ids)
     rows = tx.execute(statement.order_by(JOBS.c.id).with_for_update(key_share=True))
     records = {record.id: record for record in (JobRecord(*row) for row in rows)}
     for record in records.values():
@@ -176,7 +180,7 @@ def jobs_save(tx: Tx, actor: Actor, records: Iterable[JobRecord]) -> None:
     if not rows:
         return
     rows_check(tx, {record.id: record.state for record in rows}, _REACHABLE)
-    tx.execute(_UPDATE, [update_values(record, _MUTABLE) for record in rows])
+    tx.execute(_UPDATE, rows_text(tx, JOBS, _SAVED, map(attrgetter(*_SAVED), rows)))
     notify_all(tx, JOBS_CHANNEL, (record.id for record in rows))
 
 
