@@ -282,6 +282,10 @@ class Ground:
 
     def walk_with(self, claim: Claim, without: frozenset[str]) -> Walk:
         """The ranks of the claim's tenant with the claim at the very end and `without` taken out."""
+        if not without:
+            walk, rank = self.walk(claim[0].tenant), self.claim_rank(*claim)
+            if rank >= Rank.BORROWED_PROD or not walk.family:  # it takes nothing that somebody else ranks by
+                return Walk(walk.ranks, rank, walk.family)
         return tenant_walk(claim[0].tenant, self.leaf_tasks, without=without, claim=claim)
 
     def claim_rank(self, leaf: Queue, milli: int, dims: Dims) -> Rank:

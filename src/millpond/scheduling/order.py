@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right, insort
-from collections.abc import Container
+from collections.abc import Container, Iterable, Sequence
 
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import ask_make, ask_on
+from millpond.scheduling.kept import Kept
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.snapshot import Job
 from millpond.scheduling.state import State
-from millpond.scheduling.tasks import claim_key
-from millpond.scheduling.waiting import Line, Waiting
+from millpond.scheduling.tasks import behind, claim_key
+from millpond.scheduling.waiting import Kin, Line, Waiting
 
 HeadKey = tuple[Rank, int, int, str]
 
@@ -64,8 +65,18 @@ class Head:
             self.peek()
         self.place += 1
 
-    def skip(self, waiters: Waiting, moment: tuple[int, ...], share: int, reserved: Container[str]) -> None:
+    def end(self) -> None:
+        """Be done with everybody."""
+        self.place = len(self.line.jobs)
+        self.back.clear()
+        self.passed.clear()
+        self.keys.clear()
+        self.stamp += 1
+
+    def skip(self, waiters: Waiting, moment: tuple[int, ...], share: int, kept: Sequence[Kept]) -> None:
         """Pass everybody whose equals have failed at `moment`, up to the first of whom that is not known."""
+        reserved = [one.job.id for one in kept]
+        ours = [one.job for one in kept if one.leaf is self.line.leaf]
         jobs, place = self.line.jobs, self.passed[-1] + 1 if self.passed else self.place
         last = self.keys[-1] if self.keys else None
         for index in range(place, len(jobs)):
@@ -73,9 +84,10 @@ class Head:
             if job.id in self.skipped:
                 continue
             group = waiters.equals(job)
-            if group.failed != moment or job.id in reserved:
+            kin = group.kin
+            if job.id in reserved or (group.failed != moment and not (kin.failed == moment and _same(kin, job, ours))):
                 break
-            key = (group.rank, share, job.submitted, job.id)
+            key = (kin.rank, share, job.submitted, job.id)
             if last is None or key > last:
                 last = key
             self.passed.append(index)
@@ -88,6 +100,12 @@ class Head:
             self.place = self.passed[count - 1] + 1
         self.passed.clear()
         self.keys.clear()
+
+
+def _same(kin: Kin, job: Job, reserved: Iterable[Job]) -> bool:
+    """Whether the reservations of its own leaf bind a job as they bound the one of another priority that failed."""
+    first = kin.first
+    return first is not None and all(behind(first, other) is behind(job, other) for other in reserved)
 
 
 class Order:
@@ -133,8 +151,13 @@ class Order:
     def failed(self, job: Job) -> None:
         """A job has been judged in vain: so would its equals be, as things stand."""
         if self._brief:
-            self._state.group(job).failed = self._moment()
-            head = self._heads[self._state.leaf(job).index]
+            state, group = self._state, self._state.group(job)
+            leaf = state.leaf(job)
+            group.failed = self._moment()
+            mine = state.leaf_tasks[leaf]
+            if not (mine and behind(mine[-1].job, job)):
+                group.kin.failed, group.kin.first = group.failed, job
+            head = self._heads[leaf.index]
             self._push(head)
 
     def _moment(self) -> tuple[int, ...]:
@@ -147,8 +170,11 @@ class Order:
         self._push(head)
 
     def close(self, leaf: Queue) -> list[Job]:
-        """Judge nobody more of a leaf; returns those left, in order."""
+        """Judge nobody more of a leaf; returns those left, in order, unless the pass is ``brief``."""
         head = self._heads[leaf.index]
+        if self._brief:
+            head.end()
+            return []
         left: list[Job] = []
         while (job := head.peek()) is not None:
             left.append(job)
@@ -160,8 +186,7 @@ class Order:
         head.stamp += 1
         if self._brief and not head.back:
             state = self._state
-            reserved = [kept.job.id for kept in state.kept]
-            head.skip(state.waiters, self._moment(), state.usage.share(head.line.leaf), reserved)
+            head.skip(state.waiters, self._moment(), state.usage.share(head.line.leaf), state.kept)
         job = head.peek()
         if job is not None:
             key = self.key(job)
@@ -189,10 +214,10 @@ class Order:
 
 def job_rank(state: State, job: Job) -> Rank:
     """The rank of a claim as things stand, on the model that is best for it, at its smallest size."""
-    group = state.group(job)
-    if group.ranked != state.version:
-        group.ranked, group.rank = state.version, _rank(state, job)
-    return group.rank
+    kin = state.group(job).kin
+    if kin.ranked != state.version:
+        kin.ranked, kin.rank = state.version, _rank(state, job)
+    return kin.rank
 
 
 def _rank(state: State, job: Job) -> Rank:

@@ -80,7 +80,7 @@ class Pass:
             self._reserve_again()
         reasons: dict[str, tuple[Reason, ...]] = {}
         if waits or freed != self.state.freed or kept != [one.serial for one in self.state.kept]:
-            reasons = self._judge_again()
+            reasons = self._judge_again(waits=waits)
         if waits:
             reasons |= self._overtaken(reasons)
         return Plan(
@@ -128,11 +128,11 @@ class Pass:
             self._hold(kept.job, kept.rank, found.seats, {task.id for task in found.tasks})
         return moved
 
-    def _judge_again(self) -> dict[str, tuple[Reason, ...]]:
-        """Why those who wait do so.  Who turns out to have no reason is judged again."""
-        waits = self._waits()
+    def _judge_again(self, *, waits: bool) -> dict[str, tuple[Reason, ...]]:
+        """Judge again who turns out to have no reason to wait.  Returns why the others do, if ``waits`` asks for it."""
+        found = self._waits() if waits else {}
         for _ in range(_ROUNDS):
-            free = [job_id for job_id, reasons in waits.items() if not reasons or self._released(job_id)]
+            free = [job_id for job_id in self.waiting if self._idle(job_id, found.get(job_id))]
             if not free:
                 break
             for job_id in free:
@@ -140,8 +140,16 @@ class Pass:
                 self.behind.pop(job_id, None)
                 self.order.back(self.state.jobs[job_id])
             self._judge_all()
-            waits = self._waits()
-        return waits
+            found = self._waits() if waits else {}
+        return found
+
+    def _idle(self, job_id: str, known: tuple[Reason, ...] | None) -> bool:
+        """Whether a job waits for nothing; ``known`` are its reasons where they have been asked for."""
+        if job_id in self.behind:
+            return self._released(job_id)
+        if job_id in self.held:
+            return False
+        return not (self._reasons(self.state.jobs[job_id]) if known is None else known)
 
     def _lacks(self, name: str) -> bool:
         """Whether a waiting job has been judged and has got no cards."""

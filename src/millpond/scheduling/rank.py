@@ -23,10 +23,14 @@ _NOBODY: frozenset[str] = frozenset()
 
 @dataclass(slots=True)
 class Walk:
-    """``ranks`` of the running jobs of a tenant, and of the claim that came last, if one did."""
+    """``ranks`` of the running jobs of a tenant, and of the claim that came last, if one did.
+
+    ``family``: some running job ranks so, and might not if a claim took what is left.
+    """
 
     ranks: dict[str, Rank] = field(default_factory=dict)
     claim: Rank | None = None
+    family: bool = False
 
 
 def tenant_walk(
@@ -89,12 +93,19 @@ def _family(
         ranked.setdefault(queue, list(queue.deserved))
     for depth in (2, 1):
         still: _Rest = []
+        failed: set[Claim] = set()  # what is left only becomes less
         for item in rest:
-            leaf, milli, dims = item[4]
-            inner = inner_above(leaf.path[1:-1], depth)
-            if not inner or not all(fits(ranked[queue], milli, dims) for queue in inner):
+            size = item[4]
+            if size in failed:
                 still.append(item)
                 continue
+            leaf, milli, dims = size
+            inner = inner_above(leaf.path[1:-1], depth)
+            if not inner or not all(fits(ranked[queue], milli, dims) for queue in inner):
+                failed.add(size)
+                still.append(item)
+                continue
+            walk.family |= item[3] is not None
             _rank_set(walk, item[3], Rank.FAMILY)
             count(leaf, milli, dims)
         rest = still

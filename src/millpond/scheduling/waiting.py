@@ -24,6 +24,22 @@ ClaimKey = tuple[int, int, str]
 NEVER = -1
 
 
+class Kin:
+    """What groups of one leaf share that differ in nothing but their priority: the rank, and mostly the failures.
+
+    ``first`` is the job that failed at the moment ``failed``, and nobody in its leaf could have left for it.
+    """
+
+    __slots__ = ("failed", "first", "groups", "rank", "ranked")
+
+    def __init__(self) -> None:
+        self.groups = 0
+        self.rank = Rank.OPPORTUNISTIC
+        self.ranked = NEVER
+        self.failed: tuple[int, ...] = ()
+        self.first: Job | None = None
+
+
 class Group:
     """Equal waiting jobs.  ``ask`` is theirs at their smallest size; ``job`` is one of them.
 
@@ -33,12 +49,13 @@ class Group:
     """
 
     __slots__ = (
-        "ask", "bound", "budgeted", "failed", "job", "jobs", "judged", "key", "leaf", "places", "rank", "ranked",
-        "reasons", "unevicted", "unplaced",
+        "ask", "bound", "budgeted", "failed", "job", "jobs", "judged", "key", "kin", "leaf", "places", "reasons",
+        "unevicted", "unplaced",
     )  # fmt: skip
 
-    def __init__(self, key: GroupKey, job: Job, leaf: Queue) -> None:
+    def __init__(self, key: GroupKey, job: Job, leaf: Queue, kin: Kin) -> None:
         self.key = key
+        self.kin = kin
         self.job = job
         self.leaf = leaf
         self.ask: Ask = ask_make(job)
@@ -46,8 +63,6 @@ class Group:
         self.jobs: list[Job] = []
         self.places: list[tuple[int, str]] = []
         """Submit time and id of each of ``jobs``, which they are ordered by."""
-        self.rank = Rank.OPPORTUNISTIC
-        self.ranked = NEVER
         self.unplaced: tuple[int, int] = (NEVER, NEVER)
         self.unevicted: tuple[int, ...] = ()
         self.judged: tuple[int, ...] = ()
@@ -71,7 +86,7 @@ class Group:
 
     def forget(self) -> None:
         """Nothing that was found is certain any more."""
-        self.ranked = NEVER
+        self.kin.ranked = NEVER
         self.unplaced, self.unevicted = (NEVER, NEVER), ()
         self.judged = ()
 
@@ -109,6 +124,7 @@ class Waiting:
         self.blocked: dict[str, Job] = {}
         """Jobs that have come but are not the scheduler's to place now."""
         self.groups: dict[GroupKey, Group] = {}
+        self._kin: dict[GroupKey, Kin] = {}
         self.slices: dict[str, int] = {}
         """How many slices of each profile are waited for."""
         self._group_of: dict[str, Group] = {}
@@ -126,6 +142,9 @@ class Waiting:
             line = self.busy[leaf] = self.lines[leaf]
             line.put(job)
             group = self.group(leaf, job)
+            if not group.jobs:
+                self._kin[kin_key(group.key)] = group.kin
+                group.kin.groups += 1
             self.groups[group.key] = line.groups[group.key] = self._group_of[job.id] = group
             group.put(job)
             if job.gpu.slice:
@@ -147,6 +166,9 @@ class Waiting:
         group.drop(job)
         if not group.jobs:
             del self.groups[group.key]
+            group.kin.groups -= 1
+            if not group.kin.groups:
+                del self._kin[kin_key(group.key)]
             del line.groups[group.key]
 
     def _slices(self, job: Job, sign: int) -> None:
@@ -177,7 +199,9 @@ class Waiting:
             job.preemptible, job.max_duration,
         )  # fmt: skip
         found = self.groups.get(key)
-        return Group(key, job, leaf) if found is None else found
+        if found is not None:
+            return found
+        return Group(key, job, leaf, self._kin.get(kin_key(key)) or Kin())
 
     def equals(self, job: Job) -> Group:
         """The group of a job that is in a line."""
@@ -191,3 +215,8 @@ class Waiting:
         """The pool is another one: everything must be judged anew."""
         for group in self.groups.values():
             group.forget()
+
+
+def kin_key(key: GroupKey) -> GroupKey:
+    """The key of a group without its priority."""
+    return (*key[:7], 0, *key[8:])
