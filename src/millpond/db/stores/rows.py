@@ -68,7 +68,7 @@ def update_many(table: Table, names: Sequence[str]) -> Update:
 def _rows_given(table: Table, names: Sequence[str]) -> TableValuedAlias:
     rows = func.json_to_recordset(cast(bindparam("rows", type_=Text), JSON))
     columns = [column(table.c[name].name, table.c[name].type) for name in names]
-    return rows.table_valued(*columns, name="given").render_derived(with_types=True)
+    return rows.table_valued(*columns).render_derived("given", with_types=True)
 
 
 def rows_text(tx: Tx, table: Table, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, str]:
