@@ -73,7 +73,7 @@ def tenants_make(jobs: Iterable[TraceJob], quotas: dict[str, int]) -> Tenants:
 SHORT_DAYS = (46, 61)
 SHORT_WITHOUT = frozenset({"6214e9", "11cb48", "b436b2", "6c71a0"})
 SHORT_NOTE = "days 46 to 61 of the trace, which begin with empty clusters, without the four teams that have most jobs"
-"""More is asked for in those days than there is: 1.09 times the cards, and four teams alone ask for all that they own."""
+"""In those days 1.09 times the cards are asked for, and four teams ask for 90 % or more of what they own."""
 
 
 def philly_part(jobs: Sequence[TraceJob], quotas: dict[str, int]) -> Tenants:
