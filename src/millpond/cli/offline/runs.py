@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Event as Flag
 
 from millpond.cli.offline.interrupt import Interrupt
+from millpond.cli.offline.parcels import parcel_pack
 from millpond.domain.errors import MillpondError
 from millpond.files.snapshots import SnapshotFile
 from millpond.simulation.driver import Event, Simulation
@@ -131,7 +133,7 @@ class _Crew:
 
     def _begin(self, number: int, case: Case) -> None:
         ours, theirs = self._context.Pipe(duplex=False)
-        process = self._context.Process(target=_work, args=(theirs, self._stop, case), daemon=True)
+        process = self._context.Process(target=_work, args=(theirs, self._stop, parcel_pack(case)), daemon=True)
         process.start()
         theirs.close()
         self._live[ours] = (number, process)
@@ -139,7 +141,7 @@ class _Crew:
     def _hear(self, connection: Connection) -> None:
         number, process = self._live[connection]
         try:
-            said = connection.recv()
+            said = pickle.loads(connection.recv_bytes())  # noqa: S301  (written by our own process)
         except EOFError:
             process.join()
             raise RunFailed(
@@ -157,18 +159,19 @@ class _Crew:
         self._done[number] = said
 
 
-def _work(connection: Connection, stop: Flag, case: Case) -> None:
+def _work(connection: Connection, stop: Flag, parcel: bytes) -> None:
     """The life of one process: tell how far it is, then send the outcome, or the error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    case: Case = pickle.loads(parcel)  # noqa: S301  (written by our own process)
     run, told = Run(case, waits=False), 0.0
     try:
         for event in run.events(stop.is_set):
             now = time.monotonic()
             if now - told > TELL_SECONDS:
                 told = now
-                connection.send((event.time, run.count))
-        connection.send(run.outcome())
+                connection.send_bytes(parcel_pack((event.time, run.count)))
+        connection.send_bytes(parcel_pack(run.outcome()))
     except MillpondError as error:
-        connection.send(error)
+        connection.send_bytes(parcel_pack(error))
     finally:
         connection.close()
