@@ -26,7 +26,6 @@ from benchmarks.durable import STARTS, durable_measure
 from benchmarks.figures import Figure, Mode, benchmark_main, progress, quantile
 from benchmarks.peers.go_peers import Rate, rates
 from millpond.domain.cards import CardRequest
-from millpond.domain.errors import Unavailable
 from millpond.domain.jobs import QueueClass
 from millpond.domain.nodes import CardKind, NodeSpec
 from millpond.domain.queues import QueueConfig
@@ -107,21 +106,13 @@ def measure(nodes: int, count: int) -> tuple[float, float, int, float]:
     return count / (time.perf_counter() - begun), quantile(times, 0.99) * 1e6, started, cpu
 
 
-def peers_measure(mode: Mode) -> tuple[list[Rate], str]:
-    """What the peers do in this run, and why there is less than there could be."""
-    try:
-        return rates(full=mode == "full")
-    except Unavailable as error:
-        return [], str(error)
-
-
 def _title(peer: Rate) -> str:
     return f"{peer.peer}_{peer.workload}".lower().replace("-", "_")
 
 
 def run(mode: Mode) -> list[Figure]:
     progress("decisions: the peers")
-    peers, missing = peers_measure(mode)
+    peers, missing = rates(full=mode == "full")
     figures = []
     for nodes in SIZES:
         progress(f"decisions on {nodes} nodes")
