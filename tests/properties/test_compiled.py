@@ -42,3 +42,18 @@ def test_compiled_and_pure_plans_are_the_same_bytes() -> None:
     common = pure.keys() & compiled.keys()
     assert len(common) >= COMMON
     assert {name: compiled[name] for name in common} == {name: pure[name] for name in common}
+
+
+STORED = """
+from millpond.db.codec import codec_for
+from millpond.domain.jobs import JobSpec
+from millpond.domain.nodes import NodeSpec
+from millpond.domain.queues import QueueConfig
+from millpond.domain.records import SeatRecord
+for kind in (JobSpec, NodeSpec, QueueConfig, tuple[SeatRecord, ...]):
+    codec_for(kind)
+"""
+
+
+def test_the_compiled_package_reads_and_writes_stored_records() -> None:
+    subprocess.run([sys.executable, "-c", STORED], env={**os.environ, "PYTHONPATH": str(copy_make())}, check=True)
