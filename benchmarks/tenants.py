@@ -5,7 +5,7 @@ has: with less, a private cluster could never run it.  The shared pool has as ma
 so has the pool without quotas, so that the three ways of running the trace are paid with the same cards.
 
 Jobs of a team start in the order of their submission (``dequeue: fifo``), on the island and in the pool, and carry that
-order as their priority.  Then nobody waits longer in the pool than on his island, whatever the other teams do:
+order as their priority.  As far as cards are only counted, nobody then waits longer in the pool than on his island:
 
   Let s be the moment at which job k starts on the island.  By then every earlier job of the team has started there, and
   those that still run fit into the quota together with k.  In the pool, by induction, the earlier jobs are never
@@ -14,7 +14,7 @@ order as their priority.  Then nobody waits longer in the pool than on his islan
   others borrow, and once it runs its rank stays guaranteed, so that nobody takes it away.
 
 Two things are outside of the argument and are measured: a guaranteed job cannot be moved, so that cards may be free in
-the wrong places; and a victim needs its grace to leave.  Where small jobs may pass a blocked one in the pool
+the wrong places, and jobs do lose by it; and a victim needs its grace to leave.  Where small jobs may pass a blocked one in the pool
 (``traverse``), more of them hold guarantees in more places at once, and large jobs lose; that is measured as well.
 """
 
