@@ -81,12 +81,13 @@ def run(mode: Mode) -> list[Figure]:
     count = len(tenants.jobs)
     part = "" if mode == "full" else f"; {SHORT_NOTE}"
     losers = anomalies(shared, islands)
+    lost = f"; who lost: {sizes(shared, losers)}" if losers else ""
     hived = "HiveD's definition"
     rho, late = worst(shared, islands)
     moved = f"{shared.evictions} evictions, {shared.lost / 3_600_000:.0f} card-hours done twice{part}"
     found = [
         Figure("B5", "anomalies", len(losers), "jobs", mark_source=hived, bound=0, aim=0,
-               runs=count, note=f"victims leave at once, as millpond simulate does by default; {moved}; {sizes(shared, losers)}"),
+               runs=count, note=f"victims leave at once, as millpond simulate does by default; {moved}{lost}"),
         Figure("B5", "utilisation_vs_pooled", 100 * shared.useful / pooled.useful, "%", mark=100.0,
                mark_source="pool without quotas, same run", aim=97.0, better="more",
                note=f"{shared.useful:.2f} % against {pooled.useful:.2f} % of {shared.cards} cards{part}"),

@@ -14,8 +14,9 @@ order as their priority.  As far as cards are only counted, nobody then waits lo
   others borrow, and once it runs its rank stays guaranteed, so that nobody takes it away.
 
 Two things are outside of the argument and are measured: a guaranteed job cannot be moved, so that cards may be free in
-the wrong places, and jobs do lose by it; and a victim needs its grace to leave.  Where small jobs may pass a blocked one in the pool
-(``traverse``), more of them hold guarantees in more places at once, and large jobs lose; that is measured as well.
+the wrong places, and jobs do lose by it; and a victim needs its grace to leave.  Where small jobs may pass a blocked
+one in the pool (``traverse``), more of them hold guarantees in more places at once, and large jobs lose; that is
+measured as well.
 """
 
 from __future__ import annotations
