@@ -202,8 +202,8 @@ def folder_of(mode: Mode) -> Path:
 
 def compiled() -> bool:
     """Whether the scheduling core in use is the compiled one."""
-    module = sys.modules.get("millpond.scheduling.plan")
-    return bool(module is not None and str(module.__file__).endswith((".so", ".pyd")))
+    used = (module for name, module in list(sys.modules.items()) if name.startswith("millpond.scheduling."))
+    return any(str(module.__file__).endswith((".so", ".pyd")) for module in used)
 
 
 def commit() -> str:
