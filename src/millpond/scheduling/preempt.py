@@ -70,7 +70,7 @@ class Attempt:
     def find(self) -> Eviction | None:
         """The cheapest way to make room; None if there is none."""
         candidates = self.candidates()
-        if not candidates and not self.state.leaving:
+        if (not candidates and not self.state.leaving) or not self._relieved(candidates):
             return None
         views = offers_soon(self.state, self.job, self.ask, self.model)
         tiers = sorted({rank for rank, _ in candidates}, reverse=True)
@@ -83,6 +83,14 @@ class Attempt:
             if found is not None:
                 return found
         return None
+
+    def _relieved(self, candidates: list[tuple[Rank, Task]]) -> bool:
+        """Whether all of them together can free what the caps lack: where not, no room need be looked at."""
+        return all(
+            sum(task.milli for _, task in candidates if lack.queue in task.leaf.path and lack.dim in task.dims)
+            >= lack.deficit
+            for lack in self.lacks
+        )
 
     # -- candidates
 
