@@ -63,13 +63,14 @@ class Attempt:
         self.dims: Dims = state.tree.dims_of(model)
         self.claim = (self.leaf, ask.total, self.dims)
         self.lacks: list[CapLack] = list(state.usage.cap_lacks(*self.claim)) if caps else []
+        self._caps = caps
         self._ever = False
         self._walks: dict[frozenset[str], Walk] = {}
         self.base = self._walk(_NOBODY)
 
     def find(self) -> Eviction | None:
         """The cheapest way to make room; None if there is none."""
-        candidates = self.candidates()
+        candidates = self._bearable(self.candidates())
         if (not candidates and not self.state.leaving) or not self._relieved(candidates):
             return None
         views = offers_soon(self.state, self.job, self.ask, self.model)
@@ -84,12 +85,26 @@ class Attempt:
                 return found
         return None
 
+    def _bearable(self, candidates: list[tuple[Rank, Task]]) -> list[tuple[Rank, Task]]:
+        """Without the holds whose end could break a cap of the claim.
+
+        Who is overdue counts again when the hold ends that counts in his place, and nobody may say when he leaves.
+        """
+        back = self.state.returning() if self._caps else []
+        if not back:
+            return candidates
+        tight = [
+            lack
+            for lack in self.state.usage.caps(*self.claim)
+            if lack.deficit + sum(task.milli for task in back if _inside(task, lack)) > 0
+        ]
+        names = {task.id for task in back if any(_inside(task, lack) for lack in tight)}
+        return [(rank, task) for rank, task in candidates if names.isdisjoint(task.victims)]
+
     def _relieved(self, candidates: list[tuple[Rank, Task]]) -> bool:
         """Whether all of them together can free what the caps lack: where not, no room need be looked at."""
         return all(
-            sum(task.milli for _, task in candidates if lack.queue in task.leaf.path and lack.dim in task.dims)
-            >= lack.deficit
-            for lack in self.lacks
+            sum(task.milli for _, task in candidates if _inside(task, lack)) >= lack.deficit for lack in self.lacks
         )
 
     # -- candidates
@@ -199,3 +214,8 @@ def _claim(walk: Walk) -> Rank:
     if walk.claim is None:
         raise AssertionError("the claim was not in the walk")
     return walk.claim
+
+
+def _inside(task: Task, lack: CapLack) -> bool:
+    """Whether a task counts under a cap."""
+    return lack.queue in task.leaf.path and lack.dim in task.dims

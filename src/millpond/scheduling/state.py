@@ -120,6 +120,11 @@ class State(Ground):
             self._holds_seat(standing, dropped, spared)
             self._settled = (self.version, *found[1:])
 
+    def returning(self) -> list[Task]:
+        """Those who should have left long ago, while a hold counts in their place."""
+        tasks = [self.tasks[name] for name in self._draining if name in self.tasks]
+        return [task for task in tasks if task.overdue and not task.counted]
+
     def _patient(self) -> bool:
         """Whether somebody leaves without a deadline of his own."""
         return any(job.until is None for job in self._draining.values())

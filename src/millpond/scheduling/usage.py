@@ -67,6 +67,14 @@ class Usage:
                 if queue.cap[dim] != FREE and used[dim] + milli > queue.cap[dim]:
                     yield CapLack(queue, dim, used[dim], queue.cap[dim], milli)
 
+    def caps(self, leaf: Queue, milli: int, dims: Dims) -> Iterator[CapLack]:
+        """Every cap of the leaf and its ancestors, whether `milli` more would break it or not."""
+        for queue in leaf.path:
+            used = self._used[queue.index]
+            for dim in dims:
+                if milli and queue.cap[dim] != FREE:
+                    yield CapLack(queue, dim, used[dim], queue.cap[dim], milli)
+
     def guarantee_lack(self, leaf: Queue, milli: int, dims: Dims) -> CapLack | None:
         """The dimension in which a non-preemptible job would not fit its leaf's guarantee, if any."""
         if milli:
