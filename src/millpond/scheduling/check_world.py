@@ -50,7 +50,8 @@ class World:
             **{hold.job: self.book.use(self.jobs[hold.job], hold.seats, now) for hold in plan.hold},
         }
         self.evicted = {evict.job: evict for evict in plan.evict}
-        victims = {v for hold in snapshot.holds if hold.job not in plan.drop_holds for v in hold.victims}
+        renewed = {*plan.drop_holds, *(hold.job for hold in plan.hold)}
+        victims = {v for hold in snapshot.holds if hold.job not in renewed for v in hold.victims}
         victims |= {victim for hold in plan.hold for victim in hold.victims}
         draining = {job_id for job_id, use in self.running.items() if use.job.state is RunState.DRAINING}
         self.leaving = set(self.evicted) | (draining & victims)
