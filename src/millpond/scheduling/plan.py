@@ -11,6 +11,7 @@ from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.consolidate import moves_find
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Rank, Start, Wait
 from millpond.scheduling.fit import ask_make
+from millpond.scheduling.leavers import Awaited
 from millpond.scheduling.limits import Limits
 from millpond.scheduling.masks import bound_key
 from millpond.scheduling.options import Options
@@ -27,7 +28,6 @@ from millpond.scheduling.reasons import (
 )
 from millpond.scheduling.reserve import Reserves
 from millpond.scheduling.reshape import reshapes
-from millpond.scheduling.slices import seat_fits, seats_clash
 from millpond.scheduling.snapshot import Job, Seat, Snapshot
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task, claim_key, seats_milli
@@ -235,7 +235,7 @@ class Pass:
         chosen = {victim.id for victim in found.victims if victim.kind is Kind.DRAINING}
         if any(state.usage.cap_lacks(leaf, seats_milli(found.seats), state.dims_at(found.seats))):
             chosen.update(name for victim in found.victims for name in victim.victims)
-        if chosen or not self._free_now(job, found.seats):
+        if chosen or not Awaited(state, job, found.seats).free_now():
             self._hold(job, found.rank, found.seats, chosen)
         else:
             self._seat(job, found.seats, found.rank)
@@ -249,25 +249,12 @@ class Pass:
             self.state.cool(leaf.name, victim.leaf.name, self.state.now)
         self.state.drain(victim, deadline)
 
-    def _free_now(self, job: Job, seats: tuple[Seat, ...]) -> bool:
-        for seat in seats:
-            view = self.state.pool.by_name[seat.node].now
-            if not seat_fits(view, seat) if seat.slice else any(view.free[card] < seat.milli for card in seat.cards):
-                return False
-            if (job.cpu and view.cpu < job.cpu) or (job.memory and view.memory < job.memory):
-                return False
-        return True
-
     def _hold(self, job: Job, rank: Rank, seats: tuple[Seat, ...], chosen: set[str]) -> None:
         """Keep the seats while those `chosen` leave, and whoever else leaves these cards."""
         state = self.state
-        wanted = [seat for seat in seats if not self._short(job, seat)]
-        short = {seat.node for seat in seats} - {seat.node for seat in wanted}
-        leavers = [
-            task
-            for task in state.tasks.values()
-            if task.kind is Kind.DRAINING and (task.id in chosen or self._sits(task.seats, wanted, short))
-        ]
+        draining = [task for task in state.tasks.values() if task.kind is Kind.DRAINING]
+        near = {task.id for task in Awaited(state, job, seats).among(draining)}
+        leavers = [task for task in draining if task.id in chosen or task.id in near]
         until = max((task.until for task in leavers), default=state.now) + state.settings.hold_timeout
         task = state.task_make(job, seats, Kind.HELD)
         task.victims, task.until = tuple(sorted(leaver.id for leaver in leavers)), until
@@ -278,20 +265,6 @@ class Pass:
         self.waiting[job.id] = rank
         self.held[job.id] = HoldFor(job.id, rank, seats, until, task.victims)
         self.dropped.discard(job.id)
-
-    def _short(self, job: Job, seat: Seat) -> bool:
-        """Whether a seat also waits for CPU or memory, so for everybody who leaves that node."""
-        view = self.state.pool.by_name[seat.node].now
-        return (0 < job.cpu > view.cpu) or (0 < job.memory > view.memory)
-
-    def _sits(self, seats: tuple[Seat, ...], wanted: list[Seat], short: set[str]) -> bool:
-        """Whether somebody sits on a wanted seat, or anywhere on a node that is short."""
-        by_name = self.state.pool.by_name
-        return any(
-            seat.node in short
-            or any(seat.node == other.node and seats_clash(by_name[seat.node], seat, other) for other in wanted)
-            for seat in seats
-        )
 
     # -- what is said
 

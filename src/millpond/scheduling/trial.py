@@ -17,13 +17,14 @@ makes others move up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from millpond.domain.jobs import QueueClass
 from millpond.scheduling.decisions import Plan, Rank
 from millpond.scheduling.fit import ask_make
+from millpond.scheduling.leavers import Awaited
 from millpond.scheduling.options import Options
 from millpond.scheduling.plan import PROD_GRACE, plan
 from millpond.scheduling.preempt import Eviction, eviction_find
@@ -110,7 +111,10 @@ class Trials:
             return None
         if any(victim.kind is Kind.HELD for victim in found.victims):
             return self._plan(job, changed)
-        return Verdict(False, self._gone(changed, found))
+        awaited = Awaited(self._state, changed, found.seats)
+        if awaited.free_now():  # they go for a cap alone, or a reservation stands in the way
+            return self._plan(job, changed)
+        return Verdict(False, self._gone(changed, found, awaited))
 
     def _quick(self, job: Job, changed: Job) -> bool:
         fifo = self._state.leaf(job).fifo or self._state.leaf(changed).fifo
@@ -133,19 +137,18 @@ class Trials:
         after = tenant_walk(leaf.tenant, {**state.leaf_tasks, leaf: mine}).ranks
         return all(rank is self._ranks.get(name, rank) for name, rank in after.items())
 
-    def _gone(self, changed: Job, found: Eviction) -> int:
-        """When the last of the victims, and of those who leave these cards anyway, is gone."""
+    def _gone(self, changed: Job, found: Eviction, awaited: Awaited) -> int:
+        """When the last of those who leave the seats, or the node where CPU or memory is short, is gone."""
         state = self._state
-        prod = state.leaf(changed).klass is QueueClass.PROD
+        most = PROD_GRACE if state.leaf(changed).klass is QueueClass.PROD else None
+        chosen = [victim for victim in found.victims if victim.kind is Kind.RUNNING]
         times = [
-            victim.until
-            if victim.kind is Kind.DRAINING
-            else state.now + (min(victim.job.grace, PROD_GRACE) if prod else victim.job.grace)
-            for victim in found.victims
+            state.now + (victim.job.grace if most is None else min(victim.job.grace, most))
+            for victim in awaited.among(chosen)
         ]
-        times += [
-            task.until for task in state.tasks.values() if task.kind is Kind.DRAINING and _meet(task.seats, found.seats)
-        ]
+        draining = [task for task in state.tasks.values() if task.kind is Kind.DRAINING]
+        leaving = [*awaited.among(draining), *(victim for victim in found.victims if victim.kind is Kind.DRAINING)]
+        times += [task.until for task in leaving]
         return max(times, default=state.now)
 
     def _plan(self, job: Job, changed: Job) -> Verdict | None:
@@ -171,8 +174,3 @@ def verdict_plan(snapshot: Snapshot, job: Job, changed: Job) -> Verdict | None:
 def _alias(changed: Job) -> Job:
     """The changed job under another name: under its own, it would be taken for the one that waits."""
     return replace(changed, id=f"{changed.id}*")
-
-
-def _meet(ours: Iterable[Seat], theirs: Iterable[Seat]) -> bool:
-    cards = {seat.node: set(seat.cards) for seat in theirs}
-    return any(seat.node in cards and bool(cards[seat.node].intersection(seat.cards)) for seat in ours)

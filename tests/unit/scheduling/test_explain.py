@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from millpond.domain.errors import Conflict, NotFound
 from millpond.scheduling.decisions import Rank, plan_json
 from millpond.scheduling.explain import Explainer, explain, offer
 from millpond.scheduling.snapshot import RunState, Snapshot
-from tests.builders import job, node, plan, pool, queue, running, snapshot
+from tests.builders import draining, job, node, plan, pool, queue, running, snapshot
 
 QUEUES = [queue("a/prod", g=8), queue("a/batch", c=8), queue("b/besteffort")]
 
@@ -50,6 +52,20 @@ def test_counterfactuals_are_tried_on_the_planner() -> None:
     ]
     firm = explain(world(job("p", "a/prod", 8), running("s", "a/prod", "n3")), "p")
     assert "setting preemptible: true" in [other.change for other in firm.counterfactuals]
+
+
+def test_where_cpu_is_short_a_counterfactual_waits_for_everybody_who_leaves_the_node() -> None:
+    """The card is free at once, but the planner waits for all of the node's leavers, also on other cards."""
+    leaver = draining(running("r", "a/batch", "n1", 1), 10)
+    busy = running("e", "a/besteffort", "n1", 1, cards=(1,), cpu=32_000, grace=0)
+    waiter = job("w", "b/batch", "H20:1", cpu=4000)
+    queues = [queue("a/batch"), queue("a/besteffort"), queue("b/batch", d=2)]
+    before = snapshot([node("n1", 2, cpu=32_000, bad=[0])], queues, [leaver, busy, waiter])
+    [found] = explain(before, "w").counterfactuals
+    changed = replace(before, jobs=(leaver, busy, job("w", "b/batch", "A800:1", cpu=4000)))
+    [hold] = plan(changed).hold
+    assert (found.change, found.starts_now, found.at) == ("using A800-80GB cards", False, 10)
+    assert hold.until - before.settings.hold_timeout == 10
 
 
 def test_other_models_are_offered() -> None:
