@@ -56,10 +56,11 @@ class Days(RuleBasedStateMachine):
 
 
 TestDays = Days.TestCase
-TestDays.settings = settings(max_examples=15, stateful_step_count=12)
+TestDays.settings = settings(max_examples=10, stateful_step_count=10)
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 class TestLongDays(Days.TestCase):  # type: ignore[name-defined,misc]
     """The same for minutes."""
 
