@@ -62,9 +62,9 @@ TestDays.settings = settings(max_examples=10, stateful_step_count=10)
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 class TestLongDays(Days.TestCase):  # type: ignore[name-defined,misc]
-    """The same for minutes."""
+    """The same for longer."""
 
-    settings = settings(max_examples=300, stateful_step_count=50)
+    settings = settings(max_examples=30, stateful_step_count=20)
 
 
 LIMITS = st.sampled_from([100, 300, 600])
