@@ -207,11 +207,12 @@ class _Scenario:
         fresh = False
         for hold in result.hold:
             leaving = [name for name in hold.victims if self._jobs[name].state is not RunState.QUEUED]
-            if hold.job in graces:
-                self.starts.setdefault(hold.job, graces[hold.job])
-            for name in leaving:
-                if self._jobs[name].state is RunState.DRAINING:
-                    self._leave(self._jobs[name])
+            drained = [job for name in leaving if (job := self._jobs[name]).state is RunState.DRAINING]
+            until = graces.get(hold.job, max((job.until or self._now for job in drained), default=None))
+            if until is not None:
+                self.starts.setdefault(hold.job, max(until, self._now))
+            for job in drained:
+                self._leave(job)
             fresh = fresh or hold.job not in self._held or bool(leaving)
             self._held.add(hold.job)
             self._resident.hold_put(Hold(hold.job, hold.seats, hold.until))

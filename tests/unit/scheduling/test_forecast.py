@@ -15,8 +15,8 @@ from millpond.scheduling.calibration import HORIZON, Calibration, Eta, Lesson, S
 from millpond.scheduling.forecast import SCENARIOS, forecast, share_of
 from millpond.scheduling.history import ANY_SIZE, SHARES, RunTimes, Span, span_of, survival_points, times_make
 from millpond.scheduling.promises import promise_differs, promises_new, score_make
-from millpond.scheduling.snapshot import Settings, Snapshot
-from tests.builders import job, pool, queue, running, snapshot
+from millpond.scheduling.snapshot import Hold, Settings, Snapshot
+from tests.builders import draining, job, pool, queue, running, snapshot
 
 HOUR = 3600
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -158,3 +158,21 @@ def _moved(promise: PromiseRecord, made: datetime, seconds: int, late: int | Non
     middle = promise.p50 + timedelta(seconds=seconds)
     end = None if late is None else middle + timedelta(seconds=late)
     return PromiseRecord(promise.job, 1, made, "a", "a/batch", promise.p10, middle, end, promise.p10, middle, end)
+
+
+def test_what_came_yesterday_comes_again_and_may_go_first() -> None:
+    before = world(job("p", "a/batch", 8))
+    alone = forecast(before, certain(2 * HOUR))["p"]
+    yesterday = [job(f"y{n}", "a/batch", 8, priority=90, submitted=-n * 600) for n in range(1, 140)]
+    crowded = forecast(before, certain(2 * HOUR), arrivals=yesterday)["p"]
+    assert alone.p90 is not None
+    assert crowded.p90 is None or crowded.p90 > alone.p90
+
+
+def test_a_hold_starts_when_who_leaves_has_left() -> None:
+    leaving = draining(running("r", "a/batch", "n1", 8, age=HOUR), 30)
+    seats = leaving.seats
+    before = snapshot(
+        pool(1), [queue("a/batch")], [leaving, job("p", "a/batch", 8)], holds=[Hold("p", seats, 90, ("r",))]
+    )
+    assert forecast(before, certain(2 * HOUR))["p"] == Eta(30, 30, 30)
