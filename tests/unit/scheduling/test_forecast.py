@@ -163,7 +163,7 @@ def _moved(promise: PromiseRecord, made: datetime, seconds: int, late: int | Non
 def test_what_came_yesterday_comes_again_and_may_go_first() -> None:
     before = world(job("p", "a/batch", 8))
     alone = forecast(before, certain(2 * HOUR))["p"]
-    yesterday = [job(f"y{n}", "a/batch", 8, priority=90, submitted=-n * 600) for n in range(1, 140)]
+    yesterday = [job(f"y{n}", "a/batch", 8, priority=90, submitted=-n * 1800) for n in range(1, 45)]
     crowded = forecast(before, certain(2 * HOUR), arrivals=yesterday)["p"]
     assert alone.p90 is not None
     assert crowded.p90 is None or crowded.p90 > alone.p90
