@@ -14,6 +14,7 @@ from millpond.scheduling.plan import plan
 from millpond.scheduling.snapshot import Snapshot
 from millpond.simulation.driver import Simulation
 from millpond.simulation.jobs import Work
+from tests.properties.days import cyclic
 from tests.properties.worlds import followups, snapshots
 
 
@@ -57,20 +58,4 @@ def test_an_hour_has_no_violation_and_no_cycle_of_evictions(snapshot: Snapshot, 
     for event in events:
         if event.kind == "evict":
             drove_out.setdefault(str(event.data["for"]), set()).add(event.job)
-    assert not _cyclic(drove_out)
-
-
-def _cyclic(edges: dict[str, set[str]]) -> bool:
-    """Whether somebody can be reached from itself."""
-    done: set[str] = set()
-
-    def visit(name: str, path: frozenset[str]) -> bool:
-        if name in path:
-            return True
-        if name in done:
-            return False
-        found = any(visit(other, path | {name}) for other in sorted(edges.get(name, ())))
-        done.add(name)
-        return found
-
-    return any(visit(name, frozenset()) for name in sorted(edges))
+    assert not cyclic(drove_out)
