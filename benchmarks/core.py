@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from millpond.scheduling.decisions import Plan
 from millpond.scheduling.resident import Resident
-from millpond.scheduling.snapshot import Job, RunState, Snapshot
+from millpond.scheduling.snapshot import Job, RunState, Snapshot, job_requeued, job_started
 
 
 class Desk:
@@ -41,7 +41,7 @@ class Desk:
     def back(self, name: str) -> None:
         """A job waits again."""
         job = self.jobs[name]
-        self.put(replace(job, state=RunState.QUEUED, seats=(), started=None, checkpointed=None, until=None))
+        self.put(job_requeued(job))
 
     def plan(self, now: int) -> Plan:
         """Plan at `now` and take everything that the plan says as done then."""
@@ -54,6 +54,6 @@ class Desk:
         self._holding.update(hold.job for hold in found.hold)
         for start in found.start:
             self._holding.discard(start.job)
-            job = replace(self.jobs[start.job], state=RunState.RUNNING, seats=start.seats, started=now)
+            job = job_started(self.jobs[start.job], start.seats, now)
             self.jobs[start.job] = job
         return found

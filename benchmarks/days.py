@@ -17,7 +17,17 @@ from millpond.domain.nodes import CardKind, NodeSpec
 from millpond.domain.queues import CARDS, CardHours, Dequeue, QueueConfig
 from millpond.scheduling.decisions import Plan
 from millpond.scheduling.resident import Resident
-from millpond.scheduling.snapshot import Hold, Job, NodeState, PastEviction, RunState, Settings, Snapshot
+from millpond.scheduling.snapshot import (
+    Hold,
+    Job,
+    NodeState,
+    PastEviction,
+    RunState,
+    Settings,
+    Snapshot,
+    job_requeued,
+    job_started,
+)
 
 DAY = 86_400
 MODELS = (("A800-80GB", 81_920, 8), ("A100-40GB", 40_960, 4), ("H20-96GB", 98_304, 8))
@@ -237,7 +247,7 @@ class Day:
         if job.started is not None and job.checkpointed is not None:
             self._left[job.id] = max(1, self._left[job.id] - (job.checkpointed - job.started))
         self._attempt[job.id] += 1
-        self._put(replace(job, state=RunState.QUEUED, seats=(), started=None, checkpointed=None, until=None))
+        self._put(job_requeued(job))
 
     def _leaves(self, name: str) -> None:
         """Somebody has left its cards, for whomever they are held."""
@@ -303,9 +313,7 @@ class Day:
     def _start(self, name: str, found: Plan) -> None:
         seats = next(start.seats for start in found.start if start.job == name)
         job = self._jobs[name]
-        self._jobs[name] = replace(
-            job, state=RunState.RUNNING, seats=seats, started=self._now, checkpointed=None, until=None
-        )
+        self._jobs[name] = job_started(job, seats, self._now)
         self._holds.pop(name, None)
         left = self._left[name]
         self._push(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from millpond.scheduling.check import check
 from millpond.scheduling.decisions import Plan
 from millpond.scheduling.plan import plan
-from millpond.scheduling.snapshot import Hold, Job, NodeState, PastEviction, RunState, Snapshot
+from millpond.scheduling.snapshot import Hold, Job, NodeState, PastEviction, RunState, Snapshot, job_requeued
 
 PASSES = 60
 """More passes at one instant mean that the planner does not come to rest."""
@@ -48,7 +48,7 @@ class Day:
         name = state.spec.name
         nodes = tuple(state if other.spec.name == name else other for other in self.snapshot.nodes)
         jobs = tuple(
-            _queued(job) if state.lost and any(seat.node == name for seat in job.seats) else job
+            job_requeued(job) if state.lost and any(seat.node == name for seat in job.seats) else job
             for job in self.snapshot.jobs
         )
         self.snapshot = replace(self.snapshot, nodes=nodes, jobs=jobs)
@@ -72,7 +72,7 @@ class Day:
         self.snapshot = replace(
             self.snapshot,
             jobs=tuple(
-                _queued(job) if job.id in gone else job for job in self.snapshot.jobs if job.id not in over - gone
+                job_requeued(job) if job.id in gone else job for job in self.snapshot.jobs if job.id not in over - gone
             ),
         )
         self._holds_trim()
@@ -141,10 +141,6 @@ class Day:
                 *(PastEviction(leaf[e.claimant], leaf[e.job], self.now, e.borrowed) for e in found.evict),
             ),
         )
-
-
-def _queued(job: Job) -> Job:
-    return replace(job, state=RunState.QUEUED, seats=(), started=None, checkpointed=None, until=None)
 
 
 def cyclic(edges: dict[str, set[str]]) -> bool:

@@ -22,7 +22,7 @@ from millpond.scheduling.calibration import HORIZON, Calibration, Eta
 from millpond.scheduling.decisions import Plan
 from millpond.scheduling.history import WHOLE, RunTimes, Span, span_of
 from millpond.scheduling.resident import Resident
-from millpond.scheduling.snapshot import Hold, Job, RunState, Seat, Snapshot
+from millpond.scheduling.snapshot import Hold, Job, RunState, Seat, Snapshot, job_requeued, job_started
 
 SCENARIOS = 13
 """Prime, as the lattice needs it."""
@@ -222,7 +222,7 @@ class _Scenario:
         self._held.discard(job.id)
         self.starts.setdefault(job.id, self._now)
         self._asked.discard(job.id)
-        started = replace(job, state=RunState.RUNNING, seats=seats, started=self._now, checkpointed=None, until=None)
+        started = job_started(job, seats, self._now)
         self._jobs[job.id] = started
         self._end_plan(started)
 
@@ -232,9 +232,7 @@ class _Scenario:
         saved = self._now if job.saves_on_signal else job.checkpointed
         if saved is not None:
             self._saved[job.id] = self._saved.get(job.id, 0) + max(0, saved - started)
-        self._come(
-            replace(job, state=RunState.QUEUED, seats=(), started=None, checkpointed=None, until=None, blocked_by=())
-        )
+        self._come(replace(job_requeued(job), blocked_by=()))
 
     def _come(self, job: Job) -> None:
         """A job waits."""

@@ -7,7 +7,7 @@ milli-cards, milli-CPU and MiB.  A snapshot is a value: lists in any order give 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from millpond.domain.cards import CardRequest
@@ -159,3 +159,8 @@ def job_started(job: Job, seats: tuple[Seat, ...], now: int) -> Job:
         checkpoint_every=job.checkpoint_every,
         blocked_by=job.blocked_by,
     )
+
+
+def job_requeued(job: Job) -> Job:
+    """The job as it is once an attempt is over and it waits again."""
+    return replace(job, state=RunState.QUEUED, seats=(), started=None, checkpointed=None, until=None)

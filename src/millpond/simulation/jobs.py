@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from millpond.scheduling.snapshot import Job, RunState, Seat
+from millpond.scheduling.snapshot import Job, RunState, Seat, job_requeued, job_started
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class SimulatedJob:
         return sum(seat.milli * len(seat.cards) for seat in self.job.seats)
 
     def start(self, time: int, seats: tuple[Seat, ...]) -> None:
-        self.job = replace(self.job, state=RunState.RUNNING, seats=seats, started=time, checkpointed=None, until=None)
+        self.job = job_started(self.job, seats, time)
         self.attempt += 1
         self.warned = None
         self.codes = ()
@@ -76,7 +76,7 @@ class SimulatedJob:
         if job.saves_on_signal and self.warned is not None:
             mark = max(mark, self.warned)
         self.saved += mark - started
-        self.job = replace(job, state=RunState.QUEUED, seats=(), started=None, checkpointed=None, until=None)
+        self.job = job_requeued(job)
         self.waited_since = time
         self.codes = ()
         return time - mark
