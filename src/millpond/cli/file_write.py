@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from millpond.cli.errors import file_write_error
+from millpond.cli.session import Session
 
 
 def file_write(path: str, text: str) -> None:
@@ -29,6 +30,18 @@ def file_write(path: str, text: str) -> None:
         if isinstance(error, OSError):
             raise file_write_error(error, path) from error
         raise
+
+
+def snapshot_put(session: Session, path: str, text: str) -> bool:
+    """Give a snapshot to whoever asked: as JSON, to standard output (``-``), or as a file, which is when it is True."""
+    if session.json:
+        session.output.data({"snapshot": text})
+        return False
+    if path == "-":
+        session.output.write(text)
+        return False
+    file_write(path, text)
+    return True
 
 
 def file_write_check(path: str) -> None:

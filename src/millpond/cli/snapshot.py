@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millpond.cli.file_write import file_write
+from millpond.cli.file_write import snapshot_put
 from millpond.cli.lazy import group, option, verb
 from millpond.cli.offline.convert import snapshot_convert
 from millpond.cli.session import Session
@@ -16,11 +16,5 @@ snapshot.add_command(snapshot_convert)
 def snapshot_export(session: Session, path: str) -> None:
     """Needs the right to read snapshots: it shows every tenant's jobs."""
     text = session.client.system.snapshot()
-    if session.json:
-        session.output.data({"snapshot": text})
-        return
-    if path == "-":
-        session.output.write(text)
-        return
-    file_write(path, text)
-    session.output.note(session.texts("snapshot.written", path=path))
+    if snapshot_put(session, path, text):
+        session.output.note(session.texts("snapshot.written", path=path))

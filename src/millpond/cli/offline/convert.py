@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from millpond.cli.file_write import file_write
+from millpond.cli.file_write import snapshot_put
 from millpond.cli.lazy import argument, command, option
 from millpond.cli.offline.trace_options import trace_options
 from millpond.cli.offline.worlds import Wanted, source_read
@@ -21,13 +21,8 @@ def snapshot_convert(session: Session, path: str, **given: Any) -> None:
     """Its jobs arrive when they did, on the pool's nodes, in its queues."""
     world = source_read(session, Wanted(**given)).world(session)
     text = snapshot_write(world.snapshot, world.arrivals, world.work)
-    if session.json:
-        session.output.data({"snapshot": text})
+    if not snapshot_put(session, path, text):
         return
-    if path == "-":
-        session.output.write(text)
-        return
-    file_write(path, text)
     counts = {
         "jobs": len(world.snapshot.jobs) + len(world.arrivals),
         "nodes": len(world.snapshot.nodes),
