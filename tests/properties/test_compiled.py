@@ -56,4 +56,6 @@ for kind in (JobSpec, NodeSpec, QueueConfig, tuple[SeatRecord, ...]):
 
 
 def test_the_compiled_package_reads_and_writes_stored_records() -> None:
-    subprocess.run([sys.executable, "-c", STORED], env={**os.environ, "PYTHONPATH": str(copy_make())}, check=True)
+    env = {**os.environ, "PYTHONPATH": str(copy_make())}
+    found = subprocess.run([sys.executable, "-c", STORED], env=env, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
