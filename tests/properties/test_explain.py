@@ -17,6 +17,8 @@ from millpond.scheduling.plan import Pass, plan
 from millpond.scheduling.snapshot import RunState, Snapshot
 from millpond.scheduling.state import State
 from millpond.scheduling.trial import Trials, verdict_plan
+from tests.builders import draining, job, pool, queue, running
+from tests.builders import snapshot as build
 from tests.properties.worlds import snapshots
 
 CASES = int(os.environ.get("MILLPOND_CASES", "1000"))
@@ -95,3 +97,16 @@ def test_counterfactuals_are_true_in_many_worlds(snapshot: Snapshot) -> None:
     settled = settle(snapshot)
     counterfactuals_check(settled)
     quick_check(settled)
+
+
+def test_the_quick_way_waits_for_those_who_leave_for_a_cap() -> None:
+    """The seat waits for one who leaves it at once; the cap waits longer, for one who sits elsewhere."""
+    leaver = draining(running("r", "a/prod", "n1", 1, cards=(1,)), 10)
+    mate = running("m", "b/prod", "n2", 1, age=0, priority=10, grace=20, preemptible=True)
+    others = [
+        running(f"f{index}", "a/prod", at, "0.25", cards=(0,) if at == "n1" else (1,))
+        for index, at in enumerate(["n1"] * 4 + ["n2"] * 2)
+    ]
+    waiter = job("w", "b/prod", 1, nodes=2, preemptible=True)
+    queues = [queue("a/prod"), queue("b/prod", d=1, c=1)]
+    quick_check(build(pool(3, 2), queues, [leaver, mate, *others, waiter], min_runtime=0))

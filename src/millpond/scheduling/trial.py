@@ -112,8 +112,8 @@ class Trials:
         if any(victim.kind is Kind.HELD for victim in found.victims):
             return self._plan(job, changed)
         awaited = Awaited(self._state, changed, found.seats)
-        if awaited.free_now():  # they go for a cap alone, or a reservation stands in the way
-            return self._plan(job, changed)
+        if awaited.free_now() or len(awaited.among(found.victims)) < len(found.victims):
+            return self._plan(job, changed)  # somebody goes for a cap alone, or a reservation stands in the way
         return Verdict(False, self._gone(changed, found, awaited))
 
     def _quick(self, job: Job, changed: Job) -> bool:
