@@ -17,7 +17,7 @@ from millpond.scheduling.plan import Pass, plan
 from millpond.scheduling.snapshot import RunState, Snapshot
 from millpond.scheduling.state import State
 from millpond.scheduling.trial import Trials, verdict_plan
-from tests.builders import draining, job, pool, queue, running
+from tests.builders import draining, job, node, pool, queue, running
 from tests.builders import snapshot as build
 from tests.properties.worlds import snapshots
 
@@ -110,3 +110,30 @@ def test_the_quick_way_waits_for_those_who_leave_for_a_cap() -> None:
     waiter = job("w", "b/prod", 1, nodes=2, preemptible=True)
     queues = [queue("a/prod"), queue("b/prod", d=1, c=1)]
     quick_check(build(pool(3, 2), queues, [leaver, mate, *others, waiter], min_runtime=0))
+
+
+def test_a_reservation_of_somebody_judged_later_bars_nobody_before() -> None:
+    """The reserved card is free to the changed job when it is its turn: it starts, and evicts nobody."""
+    nodes = [node("n1", 1, cpu=32_000), node("n2", 2, model="H20-96GB", memory=98_304, cpu=32_000)]
+    sitters = [
+        running("r", "a/besteffort", "n1", 1, priority=10, grace=0),
+        running("m", "a/besteffort", "n2", 1, cards=(1,), priority=90, grace=0),
+    ]
+    stopped = job("w", "a/besteffort", "0.333", priority=50, preemptible=False)
+    gang = job("g", "a/besteffort", "H20:2", priority=10)
+    world = build(nodes, [queue("a/besteffort")], [*sitters, stopped, gang], min_runtime=0)
+    assert [reserved.job for reserved in plan(world).reservations] == ["g"]
+    quick_check(world)
+    counterfactuals_check(world)
+
+
+def test_whom_a_job_evicts_is_not_told_by_the_reservations_of_later_ones() -> None:
+    """With one node less it would evict the cheapest, who sits where cards are reserved for one judged after it."""
+    sitters = [
+        running("cheap", "a/besteffort", "n1", 1, priority=10, grace=0, age=0, max_duration=600),
+        running("dear", "a/besteffort", "n2", 1, priority=10, grace=60),
+    ]
+    first, second = (job(name, "a/besteffort", 1, nodes=n, priority=p) for name, n, p in (("u", 3, 50), ("w", 1, 10)))
+    world = build(pool(2, 1), [queue("a/besteffort")], [*sitters, first, second], min_runtime=0)
+    assert [reserved.job for reserved in plan(world).reservations] == ["w"]
+    quick_check(world)

@@ -5,11 +5,13 @@ most pools are *settled*: the plan of this moment starts, evicts and holds nothi
 on one and the same state, and failed there.  Put the changed job in:
 
 - Whoever is judged before it fails as before, since nothing has changed.  So it meets that very state, and starts if
-  `Options.start` finds seats there, or holds cards if `eviction_find` finds victims.
+  `Options.start` finds seats there, or holds cards if `eviction_find` finds victims.  Only the reservations of those
+  whose turn comes after its own do not stand yet.  Without them it starts all the more, if perhaps elsewhere; but
+  whom it would evict, and whether it must, nobody can tell, and the plain way decides.
 - Nobody takes its place later in the pass.  One that must not be stopped, or that holds cards, cannot be chosen as a
   victim.  For any other: a claim that evicts it with a set of victims could have used the idle cards it sits on, and
-  would have evicted the rest of that set before; unless its coming lowers somebody else's rank.  That is looked at,
-  and if it does, the plain way decides.
+  would have evicted the rest of that set before; unless its coming lowers somebody else's rank, or moves a reservation
+  that kept such a claim off these cards.  Both are looked at, and where they may be so, the plain way decides.
 
 Leaves that are first in, first out, and jobs with a reservation, are left to the plain way, since there a job that goes
 makes others move up.
@@ -25,6 +27,7 @@ from millpond.domain.jobs import QueueClass
 from millpond.scheduling.decisions import Plan, Rank
 from millpond.scheduling.fit import ask_make
 from millpond.scheduling.leavers import Awaited
+from millpond.scheduling.masks import bound_key
 from millpond.scheduling.options import Options
 from millpond.scheduling.plan import PROD_GRACE, plan
 from millpond.scheduling.preempt import Eviction, eviction_find
@@ -94,13 +97,13 @@ class Trials:
             found = self._options.start(_alias(changed))
             if found is None:
                 return None
-            if not changed.preemptible or self._harmless(changed, found[0]):
+            if not changed.preemptible or self._harmless(changed, *found):
                 return Verdict(True, self._snapshot.now)
         return self._plan(job, changed)
 
     def evict(self, job: Job, changed: Job) -> Verdict | None:
         """The verdict on `changed`, which does not fit as things are."""
-        if not self._quick(job, changed):
+        if not self._quick(job, changed) or self._binding(changed):
             return self._plan(job, changed)
         claim = _alias(changed)
         ask = ask_make(claim)
@@ -120,16 +123,38 @@ class Trials:
         fifo = self._state.leaf(job).fifo or self._state.leaf(changed).fifo
         return self._settled and not fifo and job.id not in self._reserved
 
-    def _harmless(self, changed: Job, seats: tuple[Seat, ...]) -> bool:
-        """Whether everybody keeps his rank although it runs.
+    def _binding(self, changed: Job) -> bool:
+        """Whether a reservation binds it at any size, or would if it had not taken another one's place as an elder."""
+        state = self._state
+        elder = state.now - changed.submitted >= state.settings.reserve_after
+        sizes = {changed.gpu.milli, changed.gpu.milli_min}
+        return bool(state.kept) and (elder or any(bound_key(state, changed, ask_make(changed, size)) for size in sizes))
+
+    def _moves(self, changed: Job, seats: tuple[Seat, ...], rank: Rank) -> bool:
+        """Whether it takes of a reservation that it may upset, being of a higher rank or judged before an elder."""
+        state = self._state
+        since = state.now - state.settings.reserve_after
+        return any(
+            (rank < kept.rank or kept.job.submitted <= since)
+            and any(seat.node in kept.rooms for seat in seats)
+            and not state.binds(kept, changed, rank)
+            for kept in state.kept
+        )
+
+    def _harmless(self, changed: Job, seats: tuple[Seat, ...], rank: Rank) -> bool:
+        """Whether everybody keeps his rank, and every reservation its cards, although it runs.
 
         The last of its leaf takes only what all others of the leaf have left.  Where nobody ranks as family, nothing
         depends on what the leaf leaves to the tenant either, and no walk is needed.
         """
         state = self._state
         leaf = state.leaf(changed)
+        if self._moves(changed, seats, rank):
+            return False
         if leaf.klass is QueueClass.BESTEFFORT:
             return True
+        if (changed.gpu.elastic or len(state.pool.models(changed.gpu)) > 1) and self._binding(changed):
+            return False  # it may sit elsewhere, and count as something else
         task, tasks = state.task_make(changed, seats, Kind.PLACED), state.leaf_tasks[leaf]
         if leaf.tenant not in self._families and (not tasks or tasks[-1].key <= task.key):
             return True
