@@ -6,7 +6,7 @@ exact within small groups, greedy within large ones, and exact across groups.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from millpond.scheduling.crowds import Price, dearest, union
 from millpond.scheduling.sets import bits_of, minimal_sets, spare
@@ -16,6 +16,9 @@ _GROUP = 12
 """Largest group of victims in which every set is tried."""
 
 _EXCHANGES = 16
+
+_SELECTED = 8
+"""Of so many victims of the claim's own leaf every selection is tried."""
 
 Step = tuple[Price, int, int]
 """Price, victims, and the number of the room that they free."""
@@ -95,6 +98,44 @@ def approach(choice: Choice, banned: Sequence[int]) -> list[int]:
         best = better
         found.append(best)
     return found
+
+
+def approach_each(choice: Choice, own: int, permitted: Callable[[int], int]) -> list[int]:
+    """Sets for each selection of `own` victims, where the good ones break a rule of ranks.
+
+    ``permitted`` says who may go when exactly a selection goes, with the selection itself; 0 if it may not.  Whoever
+    may go goes, and then is spared if he can be: once with the selection last, so that it stays if any set has it.
+    """
+    found: set[int] = set()
+    tasks = choice.victims.tasks
+    important = sorted(choice.order, key=lambda bit: -tasks[bit.bit_length() - 1].job.priority)
+    orders = (choice.order, choice.order[::-1], important)
+    for chosen in _selections(own):
+        allowed = permitted(chosen)
+        if not choice.enough(allowed):
+            continue
+        grown = _grow(choice, chosen, choice.victims.everybody & ~allowed)
+        if grown is not None:
+            found.add(grown)
+        for order in orders:
+            mask = spare(allowed, [bit for bit in order if not bit & chosen], choice.enough)
+            found.add(spare(mask, choice.dear(chosen), choice.enough))
+    return sorted(found)
+
+
+def _selections(own: int) -> Iterator[int]:
+    """Every selection of few; of many nobody, one, the first two, four, eight and so on, all."""
+    bits = bits_of(own)
+    if len(bits) <= _SELECTED:
+        for number in range(1 << len(bits)):
+            yield union([bit for index, bit in enumerate(bits) if number >> index & 1])
+        return
+    yield 0
+    size = 1
+    while size < len(bits):
+        yield union(bits[:size])
+        size *= 2
+    yield own
 
 
 def _grow(choice: Choice, mask: int, banned: int) -> int | None:

@@ -6,9 +6,10 @@ own leaf's victims taken out; so a set counts only if it holds when its members 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from millpond.scheduling.approach import Choice, approach
+from millpond.scheduling.approach import Choice, approach, approach_each
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, ask_on, place
 from millpond.scheduling.masks import offers_soon
@@ -23,6 +24,9 @@ from millpond.scheduling.victims import Victims
 
 _NOBODY: frozenset[str] = frozenset()
 
+Cost = tuple[int, int, int, int, int]
+"""Highest victim rank counted from below, inversions, lost work, milli-cards, victims."""
+
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
@@ -31,7 +35,7 @@ class Eviction:
     rank: Rank
     victims: tuple[Task, ...]
     seats: tuple[Seat, ...]
-    cost: tuple[int, int, int, int, int]
+    cost: Cost
     key: tuple[tuple[int, ...], tuple[str, ...]]
 
 
@@ -163,20 +167,45 @@ class Attempt:
 
     def _choose(self, victims: Victims) -> Eviction | None:
         if len(victims.tasks) <= EXACT:
-            masks = minimal_sets(bits_of(victims.everybody), victims.enough)
+            costs = self._costs(victims, minimal_sets(bits_of(victims.everybody), victims.enough))
         else:
             own = sum(1 << number for number, task in enumerate(victims.tasks) if task.leaf is self.leaf)
             # the claim's rank depends on who of its own leaf goes, so each side is also tried alone
             banned = sorted({0, own, victims.everybody & ~own}) if own else [0]
-            masks = approach(Choice(victims, self.ask.nodes - len(victims.ready)), banned)
-        costs = sorted((cost, mask) for mask in masks if (cost := self._cost(victims, mask)) is not None)
+            choice = Choice(victims, self.ask.nodes - len(victims.ready))
+            costs = self._costs(victims, approach(choice, banned))
+            if not costs:
+                costs = self._costs(victims, approach_each(choice, own, lambda own: self._permitted(victims, own)))
         if not costs:
             return None
         least = costs[0][0]
         found = (self._eviction(victims, mask, cost) for cost, mask in costs if cost == least)
         return min(found, key=lambda one: one.key)
 
-    def _cost(self, victims: Victims, mask: int) -> tuple[int, int, int, int, int] | None:
+    def _costs(self, victims: Victims, masks: Iterable[int]) -> list[tuple[Cost, int]]:
+        """The sets that the ranks allow, the least first."""
+        return sorted((cost, mask) for mask in masks if (cost := self._cost(victims, mask)) is not None)
+
+    def _permitted(self, victims: Victims, chosen: int) -> int:
+        """Whom the ranks allow to go when of the claim's own leaf exactly `chosen` go; 0 if one of these may not."""
+        walk = self._walk(victims.own(chosen))
+        claim = _claim(walk)
+        found = 0
+        for bit, task, rank in zip(bits_of(victims.everybody), victims.tasks, victims.ranks, strict=True):
+            if task.leaf is not self.leaf:
+                found |= bit if self._reclaimable(task, self._rank(task, walk), claim) else 0
+            elif chosen & bit:
+                if rank < claim or not self._old(task, claim):
+                    return 0
+                found |= bit
+        return found
+
+    def _rank(self, task: Task, walk: Walk) -> Rank:
+        """The rank of somebody of another leaf; ``walk`` is of the claim's tenant with its victims taken out."""
+        mine = walk if task.leaf.tenant is self.leaf.tenant else self.state.walk(task.leaf.tenant)
+        return mine.ranks[task.id]
+
+    def _cost(self, victims: Victims, mask: int) -> Cost | None:
         """(highest victim rank, inversions, lost work, milli-cards, victims); None when a rank does not allow it.
 
         The rank is counted from below: 0 is the lowest, so that a smaller tuple is the better one.
@@ -192,15 +221,14 @@ class Attempt:
                 rank = victims.ranks[number]
                 allowed = rank >= claim and self._old(task, claim)
             else:
-                mine = walk if task.leaf.tenant is self.leaf.tenant else self.state.walk(task.leaf.tenant)
-                rank = mine.ranks[task.id]
+                rank = self._rank(task, walk)
                 allowed = self._reclaimable(task, rank, claim)
             if not allowed:
                 return None
             highest = min(highest, rank)
         return (Rank.OPPORTUNISTIC - highest, victims.inversions(mask), lost, milli, mask.bit_count())
 
-    def _eviction(self, victims: Victims, mask: int, cost: tuple[int, int, int, int, int]) -> Eviction:
+    def _eviction(self, victims: Victims, mask: int, cost: Cost) -> Eviction:
         seats = place(victims.fitting(mask), self.ask)
         if seats is None:  # `enough` has said that it fits
             raise AssertionError(f"{self.job.id} does not fit after its evictions")

@@ -11,6 +11,7 @@ from benchmarks.peers.evictions import Best, Case, Cost, best_brute
 
 from millpond.domain.queues import QueueConfig
 from millpond.scheduling.decisions import Rank
+from millpond.scheduling.plan import plan
 from millpond.scheduling.snapshot import Job, Snapshot
 from tests.builders import job, pool, queue, running
 
@@ -132,3 +133,17 @@ def test_cases_come_from_their_seed_alone() -> None:
         assert len(found.own) <= OWN
         assert LEAST <= len(found.candidates) <= MOST
         assert (len(found.candidates) > EXACT) == (number % 2 == 0)
+
+
+@pytest.mark.parametrize("seed", [102_414, 103_648])
+def test_the_planner_finds_a_set_where_only_few_selections_of_its_own_leaf_are_allowed(seed: int) -> None:
+    found = case_make(seed)
+    assert found is not None
+    assert len(found.candidates) > EXACT
+    gone = {evict.job for evict in plan(found.snapshot).evict}
+    numbers = frozenset(number for number, use in enumerate(found.candidates) if use.job.id in gone)
+    best = best_milp(found)
+    cost = found.cost(numbers)
+    assert best is not None
+    assert cost is not None
+    assert cost[0] == best.cost[0]
