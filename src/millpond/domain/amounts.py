@@ -7,13 +7,14 @@ GB means GiB = 1024 MiB, as GPU vendors and dstack mean it.  Parsing refuses wha
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from millpond.domain.errors import InvalidInput
 
-CARD = 1000
+CARD: Final = 1000
 """Milli-cards in one card."""
 
-MAX_AMOUNT = 10**12
+MAX_AMOUNT: Final = 10**12
 """Larger numbers are refused everywhere: they are mistakes, and they must fit PostgreSQL's bigint."""
 
 _DECIMAL = re.compile(r"(\d{1,12})(?:\.(\d+))?\Z", re.ASCII)

@@ -16,12 +16,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from millpond.domain.amounts import CARD
 from millpond.domain.names import model_matches
 from millpond.domain.nodes import CardKind
 
-MEDIA = 1 << 16
+MEDIA: Final = 1 << 16
 """The bit of a card's media engines in a mask of slots: only one slice of a card may have them (``+me``)."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ _IDLE, _PARTIAL, _CPU, _MEMORY, _WORTH, _CARDS, _NONE, _FREE = range(8)
 """Rows of `Columns`: idle cards, what opened cards have left, CPU, memory, worth of the cards, worth of the node before
 to jobs with cards and to jobs without; from the last on, what is free on each card."""
 
-_LAST = (CURVE_END >> CURVE_STEP) - 1
+_LAST: Final = (CURVE_END >> CURVE_STEP) - 1
 
 
 class Tables:

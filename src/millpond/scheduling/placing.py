@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Final
 
 from millpond.domain.cards import CardRequest
 from millpond.domain.links import LINK_LEVELS
@@ -19,7 +20,7 @@ from millpond.scheduling.prices import Book, Kinds, book_make
 from millpond.scheduling.score import NEVER
 from millpond.scheduling.snapshot import Seat
 
-_BOOKS = 16
+_BOOKS: Final = 16
 """Books kept: a pass for every event must not solve the same mix again."""
 
 Placement = tuple[tuple[Seat, ...], str]

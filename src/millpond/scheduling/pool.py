@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from millpond.domain.amounts import CARD
 from millpond.domain.cards import CardRequest
@@ -18,13 +19,15 @@ from millpond.domain.nodes import CardKind
 from millpond.domain.slices import MEDIA, SliceTable, slice_table_of
 from millpond.scheduling.snapshot import Job, NodeState, Seat
 
-RUN, LEAVE, HOLD = 0, 1, 2
+RUN: Final = 0
+LEAVE: Final = 1
+HOLD: Final = 2
 """The layers of occupancy."""
 
-_BROKEN = 1 << 40
+_BROKEN: Final = 1 << 40
 """Taken on a quarantined card: no release ever makes it free."""
 
-ALL_SLOTS = MEDIA | (MEDIA - 1)
+ALL_SLOTS: Final = MEDIA | (MEDIA - 1)
 """A mask of every slot that any card has."""
 
 _NO_CARDS = CardKind(model="", vendor="", memory=0, count=0)

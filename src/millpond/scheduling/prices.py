@@ -19,58 +19,66 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 from millpond.domain.amounts import CARD
 from millpond.domain.cards import CardRequest
 from millpond.scheduling.mix import Demand
 
-ONE = 1_000_000
+ONE: Final = 1_000_000
 """What one idle card is worth: all values are millionths of it."""
 
-PER_MILLION = 1_000_000
+PER_MILLION: Final = 1_000_000
 
-CURVE_UNIT = 1 << 24
+CURVE_UNIT: Final = 1 << 24
 """A curve's value for "all of it"."""
 
-RATIO_UNIT = 1 << 20
+RATIO_UNIT: Final = 1 << 20
 """CPU enough for one card, as an argument of the curves."""
 
-CURVE_STEP = 12
+CURVE_STEP: Final = 12
 """Bits of the argument below one step of the curves: 256 steps for one card's CPU."""
 
-CURVE_END = 32 * RATIO_UNIT
+CURVE_END: Final = 32 * RATIO_UNIT
 """From here on CPU is no limit."""
 
-RATIO_MAX = 1 << 34
-CPU_MAX = 1 << 27
+RATIO_MAX: Final = 1 << 34
+CPU_MAX: Final = 1 << 27
 """Larger milli-CPU count as this much: the products must fit 64 bits."""
 
-GROUPS_MAX = 256
+GROUPS_MAX: Final = 256
 """More idle cards of one node are worth no more."""
 
-_LEVELS = 100
+_LEVELS: Final = 100
 """Card remainders are told apart in so many steps at most."""
 
-_ROUNDS = 60
-_SHARPNESS = 67.62
+_ROUNDS: Final = 60
+_SHARPNESS: Final = 67.62
 """``B``: how strictly the soft knapsack prefers the best filling."""
 
-_PACE, _PACE_LATE = 0.5, 0.15
-_CARDS_CPU, _CARDS_POWER = 0.386, 1.3
-_NONE_CPU, _NONE_POWER = 0.55, 0.7536
+_PACE: Final = 0.5
+_PACE_LATE: Final = 0.15
+_CARDS_CPU: Final = 0.386
+_CARDS_POWER: Final = 1.3
+_NONE_CPU: Final = 0.55
+_NONE_POWER: Final = 0.7536
 """CPU per card at which a node begins to run short, as a part of the mean of the mix, and how suddenly it does: for
 jobs with cards, and for those without."""
 
-_EIGHT, _FOUR, _TWO, _SPREAD = 1.0, 0.06145, -0.007927, -0.02823
+_EIGHT: Final = 1.0
+_FOUR: Final = 0.06145
+_TWO: Final = -0.007927
+_SPREAD: Final = -0.02823
 """Worth of idle cards that stand together: eight, fours, pairs, and the square of them all."""
 
-_EIGHT_EXPECTED = 0.06
-_EIGHT_WEIGHT = 400 * CARD
+_EIGHT_EXPECTED: Final = 0.06
+_EIGHT_WEIGHT: Final = 400 * CARD
 """At first, so much of the demand counts as wanting eight cards of one node, whatever was seen; it fades as more demand
 than the weight is seen.  Such jobs are rare: to learn of one when no node is empty any more would be too late."""
 
-_TIED = 0.4561
-_TIED_MAX = 1.5
+_TIED: Final = 0.4561
+_TIED_MAX: Final = 1.5
 """Price of a card of a model whose demand is its share of the free cards, and the scarcity that counts at most."""
 
 
@@ -149,8 +157,8 @@ def scarcity_price(tied: int, free: int, free_all: int) -> int:
     return min(scarce, _SCARCE_MAX) * _TIED_PRICE // PER_MILLION
 
 
-_SCARCE_MAX = round(_TIED_MAX * PER_MILLION)
-_TIED_PRICE = round(_TIED * ONE)
+_SCARCE_MAX: Final = round(_TIED_MAX * PER_MILLION)
+_TIED_PRICE: Final = round(_TIED * ONE)
 
 
 # -- shares of a card
@@ -268,7 +276,9 @@ def _ratio(cpu: float) -> int:
     return min(RATIO_MAX, round(RATIO_UNIT * ONE / (cpu * 1000)))
 
 
+@lru_cache(maxsize=8)
 def _curve(power: float) -> list[int]:
+    """The curve of a power; books share it and nobody writes to it."""
     steps = range((CURVE_END >> CURVE_STEP) + 1)
     unit = RATIO_UNIT >> CURVE_STEP
     return [round(CURVE_UNIT * (1.0 - math.exp(-((step / unit) ** power)))) for step in steps]
