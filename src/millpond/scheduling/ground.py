@@ -24,6 +24,7 @@ from millpond.scheduling.usage import Usage
 
 _LAYER = {Kind.RUNNING: RUN, Kind.PLACED: RUN, Kind.DRAINING: LEAVE, Kind.HELD: HOLD}
 _KEY = attrgetter("key")
+_PASSING = frozenset({Kind.DRAINING, Kind.HELD})
 
 
 class Op(IntEnum):
@@ -158,6 +159,8 @@ class Ground:
             self.sitting.setdefault(seat.node, {})[task.id] = task
         insort(self.leaf_tasks[task.leaf], task, key=_KEY)
         self.pool.put(task.job, task.seats, _LAYER[task.kind])
+        if task.kind in _PASSING:
+            self._beside(task.seats)
         self._count(task, 1)
         self._stand(task)
         self._leaving(task, 1)
@@ -173,6 +176,8 @@ class Ground:
         mine = self.leaf_tasks[task.leaf]
         del mine[bisect_left(mine, task.key, key=_KEY)]
         self.pool.put(task.job, task.seats, _LAYER[task.kind], -1)
+        if task.kind in _PASSING:
+            self._beside(task.seats)
         self._count(task, -1)
         self._stand(task, present=False)
         self._leaving(task, -1)
@@ -189,6 +194,7 @@ class Ground:
         self._count(task, -1)
         task.kind, task.until, task.counted = Kind.DRAINING, until, False
         self.pool.put(task.job, task.seats, LEAVE)
+        self._beside(task.seats)
         self._stand(task)
         self._leaving(task, 1)
         self.freed = self._tick
@@ -201,6 +207,7 @@ class Ground:
         self.pool.put(task.job, task.seats, LEAVE, -1)
         task.kind, task.until, task.counted = Kind.RUNNING, until, True
         self.pool.put(task.job, task.seats, RUN)
+        self._beside(task.seats)
         self._count(task, 1)
         self._stand(task)
         if self._ends is not None:
@@ -228,6 +235,16 @@ class Ground:
             task = self.tasks.get(name)
             if task is not None and not task.counted and name not in held:
                 self.count(task)
+
+    def _beside(self, seats: tuple[Seat, ...]) -> None:
+        """Tell nodes where somebody leaves or holds what holds may take before all who leave have left."""
+        for seat in seats:
+            room = self.pool.by_name.get(seat.node)
+            if room is not None:
+                around = self.sitting[seat.node].values()
+                leaving = {task.id for task in around if task.kind is Kind.DRAINING}
+                early = [task.job for task in around if task.kind is Kind.HELD and leaving.difference(task.victims)]
+                room.beside_set(sum(job.cpu for job in early), sum(job.memory for job in early))
 
     def _leaving(self, task: Task, sign: int) -> None:
         if task.kind is Kind.DRAINING:

@@ -2,6 +2,8 @@
 
 A hold lies on the same cards as the victims that leave for it, so what is free to others now is
 ``1000 - running - max(leaving, held)`` of each card, and what is free once they have left ``1000 - running - held``.
+CPU and memory are not so bound to a place: a hold may begin before somebody on its node has left whom it does not wait
+for, and then both take theirs (`Room.beside`).
 A slice weighs a whole card here, so that a card with slices is free to others when the last of them has gone; which
 memory slots slices take is kept beside it, for rooms that have any.
 """
@@ -54,6 +56,7 @@ class Room:
 
     __slots__ = (
         "_soon",
+        "beside",
         "broken",
         "cards",
         "changes",
@@ -91,6 +94,8 @@ class Room:
         self.cards = [[_BROKEN if card in self.broken else 0 for card in range(self.kind.count)], *self._zeros(2)]
         self.cpu = [0, 0, 0]
         self.memory = [0, 0, 0]
+        self.beside = (0, 0)
+        """CPU and memory of the holds that do not wait for everybody who leaves."""
         self.slices: list[list[list[int]]] | None = None
         """Masks of slots taken by slices, by layer and card; None as long as no slice was seated here."""
         self.now = View(self, [], 0, 0, 0, 0)
@@ -110,9 +115,22 @@ class Room:
         view.free = [CARD - a - max(b, c) for a, b, c in zip(run, leave, hold, strict=True)]
         view.idle = view.free.count(CARD)
         view.largest = max(view.free, default=0)
-        view.cpu = self.state.spec.cpu - self.cpu[RUN] - max(self.cpu[LEAVE], self.cpu[HOLD])
-        view.memory = self.state.spec.memory - self.memory[RUN] - max(self.memory[LEAVE], self.memory[HOLD])
+        view.cpu, view.memory = self.rest(self.cpu, self.memory)
         view.slices = self.slices_now(self.cards, self.slices) if self.slices is not None else None
+
+    def rest(self, cpu: list[int], memory: list[int]) -> tuple[int, int]:
+        """The CPU and memory that are left when the layers take so much of them."""
+        spec, (more_cpu, more_memory) = self.state.spec, self.beside
+        return (
+            spec.cpu - cpu[RUN] - max(cpu[LEAVE] + min(more_cpu, cpu[HOLD]), cpu[HOLD]),
+            spec.memory - memory[RUN] - max(memory[LEAVE] + min(more_memory, memory[HOLD]), memory[HOLD]),
+        )
+
+    def beside_set(self, cpu: int, memory: int) -> None:
+        """Note what the holds take that do not wait for everybody who leaves."""
+        if self.beside != (cpu, memory):
+            self.beside = (cpu, memory)
+            self.refresh()
 
     def mask(self, seat: Seat) -> int:
         """The slots that a slice's seat takes; all of them if the seat makes no sense here."""

@@ -160,12 +160,10 @@ def view_later(room: Room, gone: Gone) -> View:
                 cards[layer][card] -= seat_weight(seat)
                 if seat.slice and slices is not None:
                     slices[layer][card].remove(room.mask(seat))
-    spec = room.state.spec
     return view_make(
         room,
         [CARD - run - max(leave, hold) for run, leave, hold in zip(*cards, strict=True)],
-        spec.cpu - cpu[RUN] - max(cpu[LEAVE], cpu[HOLD]),
-        spec.memory - memory[RUN] - max(memory[LEAVE], memory[HOLD]),
+        *room.rest(cpu, memory),
         room.slices_now(cards, slices) if slices is not None else None,
     )
 

@@ -142,3 +142,28 @@ def test_a_hold_above_a_lowered_guarantee_ends() -> None:
     assert result.drop_holds == ("p",)
     assert codes(result, "p") == ["NEEDS_GUARANTEE"]
     assert check(before, result) == ()
+
+
+@pytest.mark.parametrize("kind", ["cpu", "memory"])
+def test_holds_that_may_begin_beside_somebody_who_leaves_take_theirs_besides(kind: str) -> None:
+    """The first hold waits for its victim alone, since 16 of 32 are enough; the second needs more than is left then."""
+    nodes = pool(1, 4, cpu=32, ram=32)
+    victim = running("v", "c/besteffort", "n1", 4)
+    leaver = draining(running("u", "c/besteffort", "n1", 0, **{kind: 16}), until=90)
+    first = job("p", "b/batch", 1, priority=60, **{kind: 16})
+    second = job("q", "b/batch", 2, **{kind: 4})
+    given = snapshot(nodes, QUEUES, [victim, leaver, first, second])
+    result = plan(given)
+    assert {hold.job: hold.victims for hold in result.hold} == {"p": ("v",), "q": ("u", "v")}
+    assert check(given, result) == ()
+
+
+def test_nobody_starts_on_the_cpu_that_a_hold_may_take_before_all_have_left() -> None:
+    """Ten are left once the leaver is gone, but the hold does not wait for it."""
+    shares = (("v", 2, 4), ("u", 0, 12))
+    leavers = [draining(running(name, "c/besteffort", "n1", gpu, cpu=cpu), until=20) for name, gpu, cpu in shares]
+    claim = job("p", "b/batch", 2, cpu=12)
+    hold = Hold("p", (Seat("n1", (0, 1)),), 80, ("v",))
+    given = snapshot(pool(1, cpu=32), QUEUES, [*leavers, claim, job("s", "d/batch", 1, cpu=10)], holds=[hold])
+    assert started(plan(given)) == []
+    assert started(plan(replace(given, jobs=tuple(job for job in given.jobs if job.id != "u")))) == ["s"]
