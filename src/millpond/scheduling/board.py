@@ -32,14 +32,20 @@ ONE_BY_ONE: Final = 48 if isinstance(cell_score, FunctionType) else 1 << 30
 ROWS: Final = 512
 """Rows kept; the one unused for longest goes first."""
 
+_PEAKS: Final = 16
+"""Up to so many of the best are taken one by one; more by sorting all."""
+
 LOG_MAX: Final = 1024
 """The log of changes is cut when it is longer than this and 16 changes a node."""
 
 
 class Row:
-    """The scores of one shape, which ``serial`` names, by ``book``.  ``seen``: how many changes they know; -1: none."""
+    """The scores of one shape, which ``serial`` names, by ``book``.  ``seen``: how many changes they know; -1: none.
 
-    __slots__ = ("allowed", "ask", "book", "cells", "indexes", "models", "scores", "seen", "serial")
+    ``missed`` is for whoever asks: when the shape fitted nowhere.
+    """
+
+    __slots__ = ("allowed", "ask", "book", "cells", "indexes", "missed", "models", "scores", "seen", "serial")
 
     def __init__(self, serial: int, ask: Ask, models: tuple[str, ...], allowed: list[bool]) -> None:
         self.serial = serial
@@ -50,7 +56,7 @@ class Row:
         self.indexes = [index for index, may in enumerate(allowed) if may]
         self.cells = array("q", [NEVER]) * len(allowed)
         self.scores: Ints = np.frombuffer(self.cells, dtype=np.int64)
-        self.seen = -1
+        self.seen = self.missed = -1
 
 
 class Board:
@@ -120,8 +126,20 @@ class Board:
         if count == 1:
             index = self.best(row, without=without)
             return [] if index is None else [index]
-        order: list[int] = np.argsort(-self._scores(row, without), kind="stable")[:count].tolist()
-        return [index for index in order if row.cells[index] != NEVER and index not in without]
+        scores = self._scores(row, without)
+        if count > _PEAKS:
+            order: list[int] = np.argsort(-scores, kind="stable")[:count].tolist()
+            return [index for index in order if row.cells[index] != NEVER and index not in without]
+        if scores is row.scores:
+            scores = scores.copy()
+        found: list[int] = []
+        for _ in range(min(count, len(scores))):
+            index = int(scores.argmax())
+            if row.cells[index] == NEVER or index in without:
+                break
+            found.append(index)
+            scores[index] = NEVER + NEVER // 2
+        return found
 
     def equals(self, row: Row) -> list[int]:
         """All nodes with the best score, in order: for rules that leave equals to chance."""

@@ -11,6 +11,7 @@ from enum import IntEnum
 from operator import attrgetter
 
 from millpond.domain.queues import QueueConfig
+from millpond.scheduling.blocks import LeafStanding
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.ends import Ends
 from millpond.scheduling.kept import Kept
@@ -18,7 +19,7 @@ from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, pool_size
 from millpond.scheduling.quota import Dims, Queue, tree_build
 from millpond.scheduling.rank import Claim, Walk, inner_queues, leaves_of, tenant_walk
 from millpond.scheduling.snapshot import Hold, Job, NodeState, Seat, Settings
-from millpond.scheduling.standing import LeafStanding, TenantStanding
+from millpond.scheduling.standing import TenantStanding
 from millpond.scheduling.tasks import Kind, Task, seats_milli
 from millpond.scheduling.usage import Usage
 
@@ -69,19 +70,14 @@ class Ground:
         self.cooling: dict[tuple[str, str], int] = {}
         """Pairs of leaves (claimant's, victim's) that cool down, and until when."""
         self.changed: set[Queue] = set()
-        """Tenants whose ranks or shares may have changed since somebody last looked."""
+        """Leaves whose ranks or shares may have changed since somebody last looked."""
         self._walks: dict[Queue, Walk] = {}
-        self._leaf_standings = {leaf: LeafStanding(leaf) for leaf in self.tree.leaves}
-        self._standings = {tenant: self._standing(tenant) for tenant in self.tree.root.children}
+        self._standings = {tenant: _standing(tenant) for tenant in self.tree.root.children}
         self._unsettled: set[Queue] = set()
         self._worst: dict[Queue, int] = {}
         self._crowds: dict[int, int] = {}
         self._movable: dict[Queue, dict[Rank, list[Task]]] = {}
         self._journal: list[tuple[Op, Task, int]] | None = None
-
-    def _standing(self, tenant: Queue) -> TenantStanding:
-        leaves = [self._leaf_standings[leaf] for leaf in leaves_of(tenant)]
-        return TenantStanding(inner_queues(tenant), leaves)
 
     def task_make(self, job: Job, seats: tuple[Seat, ...], kind: Kind) -> Task:
         """A task for a job on these seats, admitted when its attempt was, or now."""
@@ -157,7 +153,11 @@ class Ground:
         self.tasks[task.id] = task
         for seat in task.seats:
             self.sitting.setdefault(seat.node, {})[task.id] = task
-        insort(self.leaf_tasks[task.leaf], task, key=_KEY)
+        mine = self.leaf_tasks[task.leaf]
+        if mine and mine[-1].key > task.key:
+            insort(mine, task, key=_KEY)
+        else:
+            mine.append(task)
         self.pool.put(task.job, task.seats, _LAYER[task.kind])
         if task.kind in _PASSING:
             self._beside(task.seats)
@@ -255,7 +255,7 @@ class Ground:
         tenant = task.leaf.tenant
         self._walks.pop(tenant, None)
         self._movable.pop(tenant, None)
-        self.changed.add(tenant)
+        self.changed.add(task.leaf)
         if task.counted:
             self.usage.add(task.leaf, task.milli, task.dims, firm=not task.job.preemptible, sign=sign)
 
@@ -264,13 +264,12 @@ class Ground:
         stands = present and task.ranked
         if stands is not task.stands:
             task.stands = stands
-            leaf = self._leaf_standings[task.leaf]
+            tenant = task.leaf.tenant
             if stands:
-                leaf.put(task)
+                self._standings[tenant].put(task)
             else:
-                leaf.drop(task)
-        self._standings[task.leaf.tenant].stale = True
-        self._unsettled.add(task.leaf.tenant)
+                self._standings[tenant].drop(task)
+            self._unsettled.add(tenant)
 
     def _kept_seat(self, task: Task) -> None:
         """Tell the reservations of seats that are given away after them."""
@@ -309,6 +308,14 @@ class Ground:
         """The rank of a claim that comes last."""
         return self._standings[leaf.tenant].rank(leaf, milli, dims)
 
+    def rank_stamp(self, leaf: Queue) -> int:
+        """Another number whenever a claim of a leaf may rank otherwise than before."""
+        return self._standings[leaf.tenant].stamp(leaf)
+
+    def rank_epoch(self, tenant: Queue) -> int:
+        """Another number whenever claims of a tenant may rank otherwise though their own leaves are as they were."""
+        return self._standings[tenant].epoch()
+
     def worst(self, tenant: Queue) -> int:
         """No ranked job of a tenant has a higher rank number; -1 where nobody is ranked."""
         return self._standings[tenant].worst()
@@ -332,3 +339,7 @@ class Ground:
             for task in self.tasks.values():
                 self._ends.put(self.models_of(task.seats), task)
         return self._ends
+
+
+def _standing(tenant: Queue) -> TenantStanding:
+    return TenantStanding(inner_queues(tenant), [LeafStanding(leaf) for leaf in leaves_of(tenant)])

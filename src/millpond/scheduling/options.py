@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from millpond.scheduling.budget import hours_reasons
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place
 from millpond.scheduling.kept import Kept
 from millpond.scheduling.masks import bound, hidden, masked
 from millpond.scheduling.placing import Placement, scored
+from millpond.scheduling.pool import Room
 from millpond.scheduling.snapshot import Job, Seat
 from millpond.scheduling.state import State
+from millpond.scheduling.waiting import Group
 
 _MISSES = 10_000
 """More remembered failures than that are forgotten."""
@@ -80,18 +84,47 @@ class Options:
         self.barred = _FREE_TO_ALL
         if group.unplaced == moment:
             return None
-        found = self._start(job)
+        found = self._start(job, group)
         if found is None and not self.barred:
             group.unplaced = moment
         return found
 
-    def _start(self, job: Job) -> tuple[tuple[Seat, ...], Rank] | None:
+    def _start(self, job: Job, group: Group) -> tuple[tuple[Seat, ...], Rank] | None:
+        if group.plain:
+            models = self._state.pool.models(job.gpu) if group.row is None else None
+            if models is None or len(models) == 1:
+                return self._start_plain(job, group, models)
         sizes = range(job.gpu.milli, job.gpu.milli_min - 1, -1000) if job.gpu.elastic else (job.gpu.milli,)
         for size in sizes:
             found = self._start_at(job, ask_make(job, size))
             if found is not None:
                 return found
         return None
+
+    def _start_plain(
+        self, job: Job, group: Group, models: Mapping[str, list[Room]] | None
+    ) -> tuple[tuple[Seat, ...], Rank] | None:
+        """As `_start_at`, for a group that may use only one model.  ``models`` are given where no row is known."""
+        state, leaf, ask, row = self._state, group.leaf, group.ask, group.row
+        if row is None or models is not None:
+            row = group.row = state.placer.row(job.gpu, ask, next(iter(models or ("",))))
+        model = row.models[0]
+        dims, total = state.tree.dims_of(model), ask.total
+        if state.usage.capped(leaf, total, dims) or not state.firm_fits(job, total, model):
+            return None
+        if row.missed == state.freed or (group.budgeted and hours_reasons(state, job, ask)):
+            return None
+        kept = bound(state, job, ask, model) if state.kept else _FREE_TO_ALL
+        seats = state.placer.spot(row, hidden(state, kept))
+        if seats is None:
+            if kept and state.placer.spot(row, {}) is not None:
+                self.barred = kept
+            else:
+                row.missed = state.freed
+            return None
+        if state.usage.keeping and self.lend_lack(job, ask, model):
+            return None
+        return seats, state.claim_rank(leaf, total, dims)
 
     def _start_at(self, job: Job, ask: Ask) -> tuple[tuple[Seat, ...], Rank] | None:
         state, leaf = self._state, self._state.leaf(job)

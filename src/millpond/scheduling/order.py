@@ -7,46 +7,78 @@ admission touched are keyed again; stale entries of the heap are skipped.
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_right, insort
-from collections.abc import Container, Iterable, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Mapping, Sequence
 
 from millpond.scheduling.decisions import Rank
-from millpond.scheduling.fit import ask_make, ask_on
+from millpond.scheduling.fit import Ask, ask_on
 from millpond.scheduling.kept import Kept
-from millpond.scheduling.quota import Queue
-from millpond.scheduling.snapshot import Job
+from millpond.scheduling.quota import Dims, Queue
+from millpond.scheduling.snapshot import Hold, Job
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import behind, claim_key
-from millpond.scheduling.waiting import Kin, Line, Waiting
+from millpond.scheduling.waiting import Group, Kin, Line
 
 HeadKey = tuple[Rank, int, int, str]
+
+
+class Passed:
+    """Jobs of one group that a head has passed since their equals had failed: ``low`` up to ``high`` of the group's.
+
+    ``rank`` and ``share`` begin their keys.
+    """
+
+    __slots__ = ("group", "high", "low", "rank", "share")
+
+    def __init__(self, group: Group, rank: Rank, share: int, low: int, high: int) -> None:
+        self.group = group
+        self.rank = rank
+        self.share = share
+        self.low = low
+        self.high = high
+
+    def last(self) -> HeadKey:
+        """The largest key."""
+        submitted, name = self.group.places[self.high - 1]
+        return (self.rank, self.share, submitted, name)
+
+    def above(self, key: HeadKey, skipped: Mapping[str, Hold]) -> Job | None:
+        """The first whose key is larger than `key`."""
+        index, jobs = self.low, self.group.jobs
+        if (self.rank, self.share) < key[:2]:
+            return None
+        if (self.rank, self.share) == key[:2]:
+            index = max(index, bisect_right(self.group.places, key[2:]))
+        while index < self.high and jobs[index].id in skipped:
+            index += 1
+        return jobs[index] if index < self.high else None
 
 
 class Head:
     """How far a pass has come in one line.
 
-    ``back`` are jobs to be judged again, in leaf order.  ``passed`` are the places, from ``place`` on, of jobs whose
-    equals have just failed, and ``keys`` the largest key up to each: they count as judged once that key has its turn.
+    ``back`` are jobs to be judged again, in leaf order.  From ``place`` up to ``until`` all jobs have been passed,
+    since their equals have just failed; ``most`` is their largest key: they count as judged once it has its turn.
     """
 
-    __slots__ = ("back", "keys", "line", "passed", "place", "skipped", "stamp")
+    __slots__ = ("back", "line", "most", "passed", "place", "skipped", "stamp", "until")
 
-    def __init__(self, line: Line, skipped: Container[str]) -> None:
+    def __init__(self, line: Line, skipped: Mapping[str, Hold]) -> None:
         self.line = line
         self.skipped = skipped
-        self.place = 0
+        self.place = self.until = 0
         self.back: list[Job] = []
         self.stamp = 0
-        self.passed: list[int] = []
-        self.keys: list[HeadKey] = []
+        self.passed: list[Passed] = []
+        self.most: HeadKey | None = None
 
     def peek(self) -> Job | None:
         """The next job."""
-        jobs, place = self.line.jobs, self.passed[-1] + 1 if self.passed else self.place
-        while place < len(jobs) and jobs[place].id in self.skipped:
-            place += 1
-        if not self.passed:
-            self.place = place
+        jobs, place = self.line.jobs, max(self.place, self.until)
+        if self.skipped:
+            while place < len(jobs) and jobs[place].id in self.skipped:
+                place += 1
+        self.until = place
         first = jobs[place] if place < len(jobs) else None
         if self.back and (first is None or claim_key(self.back[0]) < claim_key(first)):
             return self.back[0]
@@ -58,48 +90,66 @@ class Head:
         if self.back and self.back[0] is job:
             del self.back[0]
             return
+        self._begin(self.until + 1)
+
+    def _begin(self, place: int) -> None:
+        self.place = self.until = place
+        self.most = None
         if self.passed:
-            self.place = self.passed[-1] + 1
             self.passed.clear()
-            self.keys.clear()
-            self.peek()
-        self.place += 1
 
     def end(self) -> None:
         """Be done with everybody."""
-        self.place = len(self.line.jobs)
+        self._begin(len(self.line.jobs))
         self.back.clear()
-        self.passed.clear()
-        self.keys.clear()
         self.stamp += 1
 
-    def skip(self, waiters: Waiting, moment: tuple[int, ...], share: int, kept: Sequence[Kept]) -> None:
+    def skip(self, moment: int, share: int, kept: Sequence[Kept]) -> None:
         """Pass everybody whose equals have failed at `moment`, up to the first of whom that is not known."""
-        reserved = [one.job.id for one in kept]
-        ours = [one.job for one in kept if one.leaf is self.line.leaf]
-        jobs, place = self.line.jobs, self.passed[-1] + 1 if self.passed else self.place
-        last = self.keys[-1] if self.keys else None
-        for index in range(place, len(jobs)):
-            job = jobs[index]
-            if job.id in self.skipped:
+        line, place = self.line, self.until
+        ours = [one.job for one in kept if one.leaf is line.leaf]
+        first, failed = len(line.jobs), []
+        for group in line.groups.values():
+            low = self._from(group, place)
+            if group.failed == moment or (group.kin.failed == moment and _same(group.kin, group.job, ours)):
+                failed.append((group, low))
                 continue
-            group = waiters.equals(job)
-            kin = group.kin
-            if job.id in reserved or (group.failed != moment and not (kin.failed == moment and _same(kin, job, ours))):
-                break
-            key = (kin.rank, share, job.submitted, job.id)
-            if last is None or key > last:
-                last = key
-            self.passed.append(index)
-            self.keys.append(last)
+            while low < len(group.jobs) and group.jobs[low].id in self.skipped:
+                low += 1
+            if low < len(group.jobs):
+                first = min(first, line.index(group.jobs[low]))
+        for job in ours:
+            if job.id not in self.skipped and (index := line.find(job)) >= place:
+                first = min(first, index)
+        for group, low in failed:
+            high = self._from(group, first)
+            while high > low and group.jobs[high - 1].id in self.skipped:
+                high -= 1
+            if high > low:
+                passed = Passed(group, group.kin.rank, share, low, high)
+                self.passed.append(passed)
+                if self.most is None or passed.last() > self.most:
+                    self.most = passed.last()
+        self.until = first
+
+    def _from(self, group: Group, place: int) -> int:
+        """The first of a group that stands at `place` of the line or behind it."""
+        if place >= len(self.line.keys):
+            return len(group.jobs)
+        priority, submitted, name = self.line.keys[place]
+        mine = -group.job.priority
+        if mine != priority:
+            return 0 if mine > priority else len(group.jobs)
+        return bisect_left(group.places, (submitted, name))
 
     def settle(self, key: HeadKey) -> None:
         """Jobs that were passed have had their turn up to that key; the others are to be judged again."""
-        count = bisect_right(self.keys, key)
-        if count:
-            self.place = self.passed[count - 1] + 1
-        self.passed.clear()
-        self.keys.clear()
+        place = self.until
+        for passed in self.passed:
+            job = passed.above(key, self.skipped)
+            if job is not None:
+                place = min(place, self.line.index(job))
+        self._begin(place)
 
 
 def _same(kin: Kin, job: Job, reserved: Iterable[Job]) -> bool:
@@ -118,11 +168,19 @@ class Order:
     def __init__(self, state: State, *, brief: bool = False) -> None:
         self._state = state
         self._brief = brief
-        self._number = state.serial()
         self._last: HeadKey | None = None
         self._heap: list[tuple[HeadKey, int, int]] = []
         self._heads: dict[int, Head] = {}
         self._tenants: dict[Queue, list[Head]] = {}
+        self._epochs: dict[Queue, int] = {}
+        self._due: Head | None = None
+        """The head of the job that was given last, with the number that it had then."""
+        self._due_stamp = 0
+        self._passing: list[Head] = []
+        """Heads that have passed somebody."""
+        self._moment = state.serial()
+        self._version = state.version
+        self._kept: list[int] = []
         state.changed.clear()
         for line in state.waiters.busy.values():
             self._push(self._head(line))
@@ -131,7 +189,13 @@ class Order:
         head = self._heads.get(line.leaf.index)
         if head is None:
             head = self._heads[line.leaf.index] = Head(line, self._state.holds)
-            self._tenants.setdefault(line.leaf.tenant, []).append(head)
+            tenant = line.leaf.tenant
+            heads = self._tenants.get(tenant)
+            if heads is None:
+                self._tenants[tenant] = [head]
+                self._epochs[tenant] = self._state.rank_epoch(tenant)
+            else:
+                heads.append(head)
         return head
 
     def take(self) -> Job | None:
@@ -144,7 +208,7 @@ class Order:
                 job = head.peek()
                 head.pop()
                 self._last = key
-                self._push(head)
+                self._due, self._due_stamp = head, stamp
                 return job
         return None
 
@@ -152,16 +216,18 @@ class Order:
         """A job has been judged in vain: so would its equals be, as things stand."""
         if self._brief:
             state, group = self._state, self._state.group(job)
-            leaf = state.leaf(job)
-            group.failed = self._moment()
-            mine = state.leaf_tasks[leaf]
+            group.failed = self._now()
+            mine = state.leaf_tasks[group.leaf]
             if not (mine and behind(mine[-1].job, job)):
                 group.kin.failed, group.kin.first = group.failed, job
-            head = self._heads[leaf.index]
-            self._push(head)
 
-    def _moment(self) -> tuple[int, ...]:
-        return (self._state.version, self._number, *(kept.serial for kept in self._state.kept))
+    def _now(self) -> int:
+        """A number for the state and the reservations as they are."""
+        state = self._state
+        kept = [one.serial for one in state.kept] if state.kept else []
+        if self._version != state.version or self._kept != kept:
+            self._version, self._kept, self._moment = state.version, kept, state.serial()
+        return self._moment
 
     def back(self, job: Job) -> None:
         """Judge a job (again)."""
@@ -184,28 +250,54 @@ class Order:
 
     def _push(self, head: Head) -> None:
         head.stamp += 1
-        if self._brief and not head.back:
-            state = self._state
-            head.skip(state.waiters, self._moment(), state.usage.share(head.line.leaf), state.kept)
         job = head.peek()
-        if job is not None:
-            key = self.key(job)
-            if head.keys and head.keys[-1] > key:
-                key = head.keys[-1]
-            heapq.heappush(self._heap, (key, head.line.leaf.index, head.stamp))
+        if job is None:
+            return
+        state = self._state
+        if self._brief and not head.back:
+            moment, group = self._now(), state.waiters.equals(job)
+            if moment in {group.failed, group.kin.failed}:
+                head.skip(moment, state.usage.share(head.line.leaf), state.kept)
+                if head.passed:
+                    self._passing.append(head)
+                job = head.peek()
+                if job is None:
+                    return
+        key = self.key(job)
+        if head.most is not None and head.most > key:
+            key = head.most
+        heapq.heappush(self._heap, (key, head.line.leaf.index, head.stamp))
 
     def _rekey(self) -> None:
-        state = self._state
+        """Give a new key to the heads that what has happened since the last job may have moved."""
+        state, due = self._state, self._due
         if state.changed:
-            if self._brief and self._last is not None:
-                for head in self._heads.values():  # who was passed without having had his turn is judged again
-                    if head.passed:
-                        head.settle(self._last)
-                        self._push(head)
-            for tenant in state.changed:
-                for head in self._tenants.get(tenant, ()):
-                    self._push(head)
+            self._again()
+            leaves = list(state.changed)
             state.changed.clear()
+            for tenant in {leaf.tenant for leaf in leaves}:
+                epoch = state.rank_epoch(tenant)
+                if tenant in self._epochs and self._epochs[tenant] != epoch:
+                    self._epochs[tenant] = epoch
+                    for head in self._tenants[tenant]:
+                        self._push(head)
+            for leaf in leaves:
+                moved = self._heads.get(leaf.index)
+                if moved is not None:
+                    self._push(moved)
+        if due is not None:
+            self._due = None
+            if due.stamp == self._due_stamp:
+                self._push(due)
+
+    def _again(self) -> None:
+        """Who was passed without having had his turn is to be judged again."""
+        if self._last is not None and self._passing:
+            passing, self._passing = self._passing, []
+            for head in passing:
+                if head.passed:
+                    head.settle(self._last)
+                    self._push(head)
 
     def key(self, job: Job) -> HeadKey:
         """What decides across leaves."""
@@ -214,17 +306,20 @@ class Order:
 
 def job_rank(state: State, job: Job) -> Rank:
     """The rank of a claim as things stand, on the model that is best for it, at its smallest size."""
-    kin = state.group(job).kin
-    if kin.ranked != state.version:
-        kin.ranked, kin.rank = state.version, _rank(state, job)
+    group = state.group(job)
+    kin, stamp = group.kin, state.rank_stamp(group.leaf)
+    if kin.ranked != stamp:
+        kin.ranked = stamp
+        if not kin.claims:
+            kin.claims = _claims(state, job, group.ask)
+        rank = Rank.OPPORTUNISTIC
+        for milli, dims in kin.claims:
+            rank = min(rank, state.claim_rank(group.leaf, milli, dims))
+        kin.rank = rank
     return kin.rank
 
 
-def _rank(state: State, job: Job) -> Rank:
-    leaf, pool, tree = state.leaf(job), state.pool, state.tree
-    models = pool.models(job.gpu) or ("",)
-    if job.gpu.slice:
-        ask = ask_make(job)
-        return min(state.claim_rank(leaf, ask_on(pool, ask, model).total, tree.dims_of(model)) for model in models)
-    milli = job.gpu.milli_min * job.nodes
-    return min(state.claim_rank(leaf, milli, tree.dims_of(model)) for model in models)
+def _claims(state: State, job: Job, ask: Ask) -> list[tuple[int, Dims]]:
+    """What a job would take on each model, in milli-cards, and in which dimensions."""
+    pool, tree = state.pool, state.tree
+    return [(ask_on(pool, ask, model).total, tree.dims_of(model)) for model in pool.models(job.gpu) or ("",)]

@@ -65,6 +65,22 @@ class Placer:
                 best = (worth, row, found)
         return None if best is None else self._seated(best[1], best[2], views)
 
+    def row(self, gpu: CardRequest, ask: Ask, model: str) -> Row:
+        """What the board knows of an ask on one model, for `spot`."""
+        return self.board().row(gpu, (model,), ask)
+
+    def spot(self, row: Row, views: Mapping[int, View]) -> tuple[Seat, ...] | None:
+        """As `find`, for an ask that may use one model only."""
+        if views:
+            found = self._top(row, views)
+            return self._seated(row, found, views)[0] if found else None
+        board, ask = self.board(), row.ask
+        if ask.nodes == 1:
+            index = board.best(row)
+            return None if index is None else (board.seat(row, index),)
+        chosen = board.many(row, ask.nodes)
+        return None if chosen is None else tuple([board.seat(row, index) for index in chosen])
+
     def _top(self, row: Row, views: Mapping[int, View]) -> list[tuple[int, int]]:
         """The best nodes, as (score with its sign turned, index); empty if there are not enough."""
         board, ask = self.board(), row.ask

@@ -11,7 +11,6 @@ memory slots slices take is kept beside it, for rooms that have any.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from millpond.domain.amounts import CARD
@@ -35,20 +34,31 @@ ALL_SLOTS: Final = MEDIA | (MEDIA - 1)
 _NO_CARDS = CardKind(model="", vendor="", memory=0, count=0)
 
 
-@dataclass(slots=True)
 class View:
     """What one room offers: milli-cards of each card, idle cards, the largest share, milli-CPU and MiB.
 
     ``slices``: masks of the slots taken by slices, per card; None where no slice sits.
     """
 
-    room: Room
-    free: list[int]
-    idle: int
-    largest: int
-    cpu: int
-    memory: int
-    slices: list[list[int]] | None = None
+    __slots__ = ("cpu", "free", "idle", "largest", "memory", "room", "slices")
+
+    def __init__(
+        self,
+        room: Room,
+        free: list[int],
+        idle: int,
+        largest: int,
+        cpu: int,
+        memory: int,
+        slices: list[list[int]] | None = None,
+    ) -> None:
+        self.room = room
+        self.free = free
+        self.idle = idle
+        self.largest = largest
+        self.cpu = cpu
+        self.memory = memory
+        self.slices = slices
 
 
 class Room:
@@ -71,6 +81,7 @@ class Room:
         "now",
         "open",
         "slices",
+        "sort",
         "state",
         "table",
         "whole",
@@ -86,6 +97,8 @@ class Room:
         self.name = spec.name
         self.key = natural_key(spec.name)
         self.kind = spec.cards or _NO_CARDS
+        self.sort = 0
+        """Rooms of one number have the same kind of cards."""
         self.table: SliceTable | None = slice_table_of(self.kind)
         """How the cards of this node divide; None if they do not."""
         self.labels = dict(spec.labels)
@@ -112,9 +125,16 @@ class Room:
         self.changes.append(self.index)
         self._soon = None
         view = self.now
-        view.free = [CARD - a - max(b, c) for a, b, c in zip(run, leave, hold, strict=True)]
-        view.idle = view.free.count(CARD)
-        view.largest = max(view.free, default=0)
+        free: list[int] = []
+        idle = 0
+        for card in range(self.kind.count):
+            left = CARD - run[card] - max(leave[card], hold[card])
+            free.append(left)
+            if left == CARD:
+                idle += 1
+        view.free = free
+        view.idle = idle
+        view.largest = CARD if idle else max(free, default=0)
         view.cpu, view.memory = self.rest(self.cpu, self.memory)
         view.slices = self.slices_now(self.cards, self.slices) if self.slices is not None else None
 
@@ -199,6 +219,14 @@ class Room:
         return view_make(self, free, cpu, memory, self._slices_of(RUN))
 
 
+def room_may(room: Room, gpu: CardRequest) -> bool:
+    """Whether the cards of a node are such as a request names."""
+    kind = room.kind
+    if gpu.slice and (room.table is None or room.table.find(gpu.slice) is None):
+        return False
+    return kind.count > 0 and gpu.card_matches(kind.vendor, kind.model, kind.memory)
+
+
 def view_make(room: Room, free: list[int], cpu: int, memory: int, slices: list[list[int]] | None = None) -> View:
     return View(room, free, free.count(CARD), max(free, default=0), cpu, memory, slices)
 
@@ -236,6 +264,7 @@ class Pool:
         self.changes: list[int] = []
         self.rooms = [Room(state, index, self.demand, self.changes) for index, state in enumerate(ordered)]
         self.by_name = {room.name: room for room in self.rooms}
+        self._sort()
         self.serial = 0
         """The last number given to a reservation."""
         self.empty: dict[tuple[object, ...], bool] = {}
@@ -243,6 +272,17 @@ class Pool:
         self._open: dict[CardRequest, dict[str, list[Room]]] = {}
         self._kinds: dict[str, CardKind] = {}
         self._configured: dict[CardRequest, dict[str, list[Room]]] = {}
+
+    def _sort(self) -> None:
+        """Number the kinds of cards, so that a request is compared with each of them once."""
+        sorts: dict[CardKind, int] = {}
+        before: Room | None = None
+        for room in self.rooms:
+            if before is not None and room.kind is before.kind:
+                room.sort = before.sort
+            else:
+                room.sort = sorts.setdefault(room.kind, len(sorts))
+            before = room
 
     def models(self, gpu: CardRequest) -> Mapping[str, list[Room]]:
         """The open rooms that a request may use, by model; a request without cards may use all, under ``""``."""
@@ -273,16 +313,20 @@ class Pool:
 
     def _matching(self, gpu: CardRequest, *, open_only: bool) -> dict[str, list[Room]]:
         found: dict[str, list[Room]] = {}
+        by_sort: dict[int, list[Room]] = {}
+        everywhere = gpu.none
         for room in self.rooms:
-            kind = room.kind
             if open_only and not room.open:
                 continue
-            if gpu.none:
-                found.setdefault("", []).append(room)
-            elif gpu.slice and (room.table is None or room.table.find(gpu.slice) is None):
-                continue
-            elif kind.count and gpu.card_matches(kind.vendor, kind.model, kind.memory):
-                found.setdefault(kind.model, []).append(room)
+            mine = by_sort.get(room.sort)
+            if mine is None:
+                mine = []
+                if everywhere:
+                    mine = found.setdefault("", mine)
+                elif room_may(room, gpu):
+                    mine = found.setdefault(room.kind.model, mine)
+                by_sort[room.sort] = mine
+            mine.append(room)
         return dict(sorted(found.items()))
 
     def put(self, job: Job, seats: Iterable[Seat], layer: int, sign: int = 1) -> None:

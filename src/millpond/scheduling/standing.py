@@ -1,261 +1,186 @@
 """How a claim would rank (scheduling §2), kept up to date task by task.
 
 `rank.tenant_walk` says who ranks how; this module keeps only what such a walk leaves at its end, which is all that the
-rank of a claim depends on.  The tasks of a leaf lie in blocks in leaf order.  A block of which all fit, or nobody, is
-passed in one step, and after a change only the blocks that begin with something else are walked again.
+rank of a claim depends on.  What each leaf leaves of its own is in `blocks`.
 """
 
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from operator import attrgetter
 
 from millpond.domain.jobs import QueueClass
+from millpond.scheduling.blocks import LeafStanding, Size, size_count, sizes_sum
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.quota import Dims, Queue, Vector, fits, take
 from millpond.scheduling.tasks import Task
 
-Size = tuple[Dims, int]
-"""Dimensions and milli-cards: tasks of one size fit together or not at all."""
-
-_BLOCK = 32
-"""Tasks in a block; it is split at twice that."""
-
 _KEY = attrgetter("key")
 
+_VERDICTS = 64
+"""Claims of which a tenant remembers whether the family has room for them; more are forgotten together."""
 
-class Block:
-    """Consecutive tasks of a leaf: what was left of guarantee and deserved before and behind them, who was passed."""
-
-    __slots__ = ("before", "counts", "deserved", "guarantee", "passed", "rest", "stale", "sums", "tasks")
-
-    def __init__(self, tasks: list[Task], width: int) -> None:
-        self.tasks = tasks
-        self.counts: dict[Size, int] = {}
-        self.sums: Vector = [0] * width
-        for task in tasks:
-            self.count(task, 1)
-        self.before: tuple[Vector, Vector] = ([], [])
-        self.guarantee: Vector = []
-        self.deserved: Vector = []
-        self.passed: dict[Size, int] = {}
-        self.rest: list[Task] = []
-        self.stale = True
-
-    def count(self, task: Task, sign: int) -> None:
-        size_count(self.counts, (task.dims, task.milli), sign)
-        take(self.sums, -sign * task.milli, task.dims)
-
-    def walk(self, guarantee: Vector, deserved: Vector) -> None:
-        """Walk the block with so much left before it."""
-        self.before = (guarantee, deserved)
-        self.guarantee, self.deserved = list(guarantee), list(deserved)
-        self.stale = False
-        if not any_fits(deserved, self.counts):
-            self.passed, self.rest = dict(self.counts), self.tasks
-            return
-        self.passed, self.rest = {}, []
-        if _covers(deserved, self.sums):
-            _subtract(self.deserved, self.sums)
-            if not any_fits(guarantee, self.counts):
-                return
-            if _covers(guarantee, self.sums):
-                _subtract(self.guarantee, self.sums)
-                return
-            for task in self.tasks:
-                if fits(self.guarantee, task.milli, task.dims):
-                    take(self.guarantee, task.milli, task.dims)
-            return
-        for task in self.tasks:
-            if not fits(self.deserved, task.milli, task.dims):
-                self.rest.append(task)
-                size_count(self.passed, (task.dims, task.milli), 1)
-                continue
-            take(self.deserved, task.milli, task.dims)
-            if fits(self.guarantee, task.milli, task.dims):
-                take(self.guarantee, task.milli, task.dims)
-
-
-class LeafStanding:
-    """One leaf: ``guarantee`` and ``deserved`` are what its ranked tasks leave of its own, ``passed`` who fits
-    neither, by size.  Tasks without cards take nothing and are not kept; of a besteffort leaf only ``crowd`` is."""
-
-    __slots__ = (
-        "_blocks", "_first", "_settled", "_stale", "crowd", "deserved", "guarantee", "inner", "leaf", "passed", "plain",
-    )  # fmt: skip
-
-    def __init__(self, leaf: Queue) -> None:
-        self.leaf = leaf
-        self.plain = leaf.klass is QueueClass.BESTEFFORT
-        self.crowd = 0
-        self.inner = leaf.path[1:-1]
-        self.guarantee: Vector = list(leaf.guarantee)
-        self.deserved: Vector = list(leaf.deserved)
-        self.passed: dict[Size, int] = {}
-        self._blocks: list[Block] = []
-        self._stale = 0
-        self._first = 0
-        self._settled = 0
-
-    def put(self, task: Task) -> None:
-        self.crowd += 1
-        if self.plain or not task.milli:
-            return
-        index = self._index(task)
-        if not self._blocks:
-            self._blocks.append(Block([], len(self.deserved)))
-            self._stale += 1
-        block = self._touch(index)
-        block.tasks.insert(bisect_left(block.tasks, task.key, key=_KEY), task)
-        block.count(task, 1)
-        if len(block.tasks) > 2 * _BLOCK:
-            self._blocks[index : index + 1] = [
-                Block(block.tasks[:_BLOCK], len(self.deserved)),
-                Block(block.tasks[_BLOCK:], len(self.deserved)),
-            ]
-            self._stale += 1
-
-    def drop(self, task: Task) -> None:
-        self.crowd -= 1
-        if self.plain or not task.milli:
-            return
-        index = self._index(task)
-        block = self._touch(index)
-        del block.tasks[bisect_left(block.tasks, task.key, key=_KEY)]
-        block.count(task, -1)
-        if not block.tasks:
-            del self._blocks[index]
-            self._stale -= 1
-            if index < len(self._blocks):
-                self._touch(index)  # what was left before it is no longer known
-
-    def _index(self, task: Task) -> int:
-        """The block where a task sits or would sit."""
-        low, high = 0, len(self._blocks)
-        while low < high:
-            middle = (low + high) // 2
-            if self._blocks[middle].tasks[0].key <= task.key:
-                low = middle + 1
-            else:
-                high = middle
-        return max(0, low - 1)
-
-    def _touch(self, index: int) -> Block:
-        block = self._blocks[index]
-        self._first = min(self._first, index)
-        if not block.stale:
-            block.stale = True
-            self._stale += 1
-            self._forget(block)
-        return block
-
-    def _forget(self, block: Block) -> None:
-        for size, count in block.passed.items():
-            size_count(self.passed, size, -count)
-        block.passed, block.rest = {}, []
-
-    def settle(self) -> None:
-        """Bring everything up to date."""
-        blocks, index = self._blocks, self._first
-        if index >= len(blocks) and not self._stale and self._settled == len(blocks):
-            return
-        guarantee, deserved = self.leaf.guarantee, self.leaf.deserved
-        if 0 < index <= len(blocks):
-            guarantee, deserved = blocks[index - 1].guarantee, blocks[index - 1].deserved
-        moved = False
-        while index < len(blocks) and (self._stale or moved):
-            block = blocks[index]
-            index += 1
-            if not block.stale and block.before == (guarantee, deserved):
-                moved = False
-            else:
-                moved = True
-                if block.stale:
-                    self._stale -= 1
-                else:
-                    self._forget(block)
-                block.walk(guarantee, deserved)
-                for size, count in block.passed.items():
-                    size_count(self.passed, size, count)
-            guarantee, deserved = block.guarantee, block.deserved
-        last = blocks[-1] if blocks else None
-        self.guarantee = last.guarantee if last is not None else self.leaf.guarantee
-        self.deserved = last.deserved if last is not None else self.leaf.deserved
-        self._first = self._settled = len(blocks)
-
-    def rest(self) -> Iterator[Task]:
-        """Who was passed, in leaf order."""
-        for block in self._blocks:
-            yield from block.rest
+_Wish = tuple[tuple[Queue, ...], int, Dims]
+"""Inner queues above the leaf, milli-cards and dimensions of a claim that its own leaf has no room for."""
 
 
 class TenantStanding:
-    """One tenant.  What the family leaves is reckoned only when a claim does not fit into its own leaf."""
+    """One tenant.  What the family leaves is reckoned only when a claim does not fit into its own leaf.
 
-    __slots__ = ("_known", "_levels", "_queues", "_shared", "_worst", "leaves", "stale")
+    Where the family has room for everybody who was passed, sums say what is left, whatever the number of tasks.
+    """
+
+    __slots__ = (
+        "_counted", "_deep", "_epoch", "_left", "_levels", "_over", "_plain_counted", "_queues", "_roomy", "_shared",
+        "_stale", "_verdicts", "_worst", "leaves",
+    )  # fmt: skip
 
     def __init__(self, queues: Iterable[Queue], leaves: Iterable[LeafStanding]) -> None:
         self._queues = tuple(queues)
         self.leaves = {leaf.leaf: leaf for leaf in leaves}
-        self.stale = True
+        width = len(self._queues[0].deserved) if self._queues else 0
+        self._left: dict[Queue, Vector] = {queue: list(queue.deserved) for queue in self._queues}
+        """What the own leaves leave idle."""
+        self._over: dict[Queue, Vector] = {queue: [0] * width for queue in self._queues}
+        """What those passed by their own leaves take in all, and (`_deep`) those of leaves inside a project."""
+        self._deep: dict[Queue, Vector] = {queue: [0] * width for queue in self._queues}
+        self._stale: dict[LeafStanding, None] = {}
         self._shared = False
+        self._roomy = True
         self._worst = -1
+        self._counted = self._plain_counted = 0
         self._levels: list[dict[Queue, Vector]] = []
-        self._known: dict[tuple[Queue, int, Dims], Rank] = {}
+        self._verdicts: dict[_Wish, bool] = {}
+        self._epoch = 0
+
+    def put(self, task: Task) -> None:
+        """One more is ranked."""
+        leaf = self.leaves[task.leaf]
+        leaf.put(task)
+        self._count(leaf, 1)
+
+    def drop(self, task: Task) -> None:
+        """One less is ranked."""
+        leaf = self.leaves[task.leaf]
+        leaf.drop(task)
+        self._count(leaf, -1)
+
+    def _count(self, leaf: LeafStanding, sign: int) -> None:
+        self._shared = False
+        if leaf.plain:
+            self._plain_counted += sign
+        else:
+            self._counted += sign
+            self._stale[leaf] = None
+
+    def stamp(self, leaf: Queue) -> int:
+        """Another number whenever a claim of the leaf may rank otherwise than before."""
+        if self._verdicts:
+            self._share()
+        return self.leaves[leaf].stamp + self._epoch
+
+    def epoch(self) -> int:
+        """Another number whenever a claim of any leaf may rank otherwise though its own leaf is as it was."""
+        if self._verdicts:
+            self._share()
+        return self._epoch
 
     def rank(self, leaf: Queue, milli: int, dims: Dims) -> Rank:
         """The rank of a claim at the very end of the walk."""
-        if self.stale:
-            self._settle()
-        key = (leaf, milli, dims)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._rank(leaf, milli, dims)
-        return found
-
-    def worst(self) -> int:
-        """The highest rank number of anybody ranked in it, at least; -1 where nobody is."""
-        if self.stale:
-            self._settle()
-        self._share()
-        return self._worst
-
-    def _rank(self, leaf: Queue, milli: int, dims: Dims) -> Rank:
         mine = self.leaves[leaf]
         if mine.plain:
             return Rank.OPPORTUNISTIC
+        if self._stale:
+            self._settle()
         if fits(mine.deserved, milli, dims):
             return Rank.GUARANTEED if fits(mine.guarantee, milli, dims) else Rank.DESERVED
         self._share()
-        for depth, left in zip((2, 1), self._levels, strict=True):
-            inner = inner_above(mine.inner, depth)
-            if inner and all(fits(left[queue], milli, dims) for queue in inner):
-                return Rank.FAMILY
-        return borrowed(leaf)
+        wish = (mine.inner, milli, dims)
+        found = self._verdicts.get(wish)
+        if found is None:
+            if len(self._verdicts) >= _VERDICTS:
+                self._verdicts.clear()
+                self._epoch += 1
+            found = self._verdicts[wish] = self._family_fits(wish)
+        return Rank.FAMILY if found else borrowed(leaf)
+
+    def worst(self) -> int:
+        """The highest rank number of anybody ranked in it, at least; -1 where nobody is."""
+        self._share()
+        return self._worst
+
+    def _family_fits(self, wish: _Wish) -> bool:
+        """Whether what the family leaves is enough for a claim."""
+        inner, milli, dims = wish
+        for level, depth in enumerate((2, 1)):
+            above = inner_above(inner, depth)
+            if above and all(self._level_fits(level, queue, milli, dims) for queue in above):
+                return True
+        return False
+
+    def _level_fits(self, level: int, queue: Queue, milli: int, dims: Dims) -> bool:
+        if not self._roomy:
+            return fits(self._levels[level][queue], milli, dims)
+        left, taken = self._left[queue], (self._over if level else self._deep)[queue]
+        return not milli or all(left[dim] - taken[dim] >= milli for dim in dims)
 
     def _settle(self) -> None:
-        """Bring every leaf up to date."""
-        self.stale = self._shared = False
-        self._known.clear()
-        for leaf in self.leaves.values():
-            if not leaf.plain:
-                leaf.settle()
+        """Bring every leaf up to date, and the sums over them."""
+        for leaf in self._stale:
+            leaf.settle()
+            deep = len(leaf.inner) > 1
+            over = sizes_sum(leaf.passed, len(leaf.over))
+            for dim, whole in enumerate(leaf.leaf.deserved):
+                used = whole - leaf.deserved[dim]
+                more, beyond = used - leaf.used[dim], over[dim] - leaf.over[dim]
+                leaf.used[dim] = used
+                for queue in leaf.inner:
+                    self._left[queue][dim] -= more
+                    self._over[queue][dim] += beyond
+                    if deep:
+                        self._deep[queue][dim] += beyond
+            leaf.over = over
+        self._stale.clear()
 
     def _share(self) -> None:
         """Reckon what the own leaves leave idle and the others take of it."""
         if self._shared:
             return
+        if self._stale:
+            self._settle()
         self._shared = True
-        left = {queue: list(queue.deserved) for queue in self._queues}
-        for leaf in self.leaves.values():
-            if leaf.plain:
-                continue
-            for queue in leaf.inner:
-                vector = left[queue]
-                for dim, (whole, unused) in enumerate(zip(leaf.leaf.deserved, leaf.deserved, strict=True)):
-                    vector[dim] -= whole - unused
+        self._roomy = self._has_room()
+        if self._roomy:
+            self._worst = self._worst_roomy()
+        else:
+            self._walk()
+        changed = [wish for wish, found in self._verdicts.items() if self._family_fits(wish) is not found]
+        for wish in changed:
+            self._verdicts[wish] = not self._verdicts[wish]
+        if changed:
+            self._epoch += 1
+
+    def _has_room(self) -> bool:
+        """Whether there is room in the family for everybody who was passed; none where the tenant is a leaf."""
+        if not self._queues:
+            return not any(leaf.passed for leaf in self.leaves.values())
+        for queue in self._queues:
+            for left, over in zip(self._left[queue], self._over[queue], strict=True):
+                if over and left < over:
+                    return False
+        return True
+
+    def _worst_roomy(self) -> int:
+        if self._plain_counted:
+            return Rank.OPPORTUNISTIC.value
+        if any(any(over) for over in self._over.values()):
+            return Rank.FAMILY.value
+        return Rank.DESERVED.value if self._counted else -1
+
+    def _walk(self) -> None:
+        """Let one after the other take of what the family leaves."""
+        left = {queue: list(vector) for queue, vector in self._left.items()}
         rest = {leaf: dict(leaf.passed) for leaf in self.leaves.values() if leaf.passed}
         self._levels = []
         taken: set[str] = set()
@@ -318,25 +243,3 @@ def inner_above(inner: tuple[Queue, ...], depth: int) -> tuple[Queue, ...]:
 
 def borrowed(leaf: Queue) -> Rank:
     return Rank.BORROWED_PROD if leaf.klass is QueueClass.PROD else Rank.BORROWED_BATCH
-
-
-def any_fits(left: Vector, sizes: Iterable[Size]) -> bool:
-    return any(fits(left, milli, dims) for dims, milli in sizes)
-
-
-def size_count(counts: dict[Size, int], size: Size, number: int) -> None:
-    """Add to a count; a size of which none is left has no entry."""
-    total = counts.get(size, 0) + number
-    if total:
-        counts[size] = total
-    else:
-        counts.pop(size, None)
-
-
-def _covers(left: Vector, sums: Vector) -> bool:
-    return all(have >= need for have, need in zip(left, sums, strict=True))
-
-
-def _subtract(left: Vector, sums: Vector) -> None:
-    for dim, amount in enumerate(sums):
-        left[dim] -= amount

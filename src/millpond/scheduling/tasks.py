@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import IntEnum
 
 from millpond.scheduling.decisions import Rank
@@ -23,28 +22,34 @@ class Kind(IntEnum):
     """Starts with this plan."""
 
 
-@dataclass(eq=False, slots=True)
 class Task:
-    """``milli`` is the whole job's; ``admitted`` orders it in its leaf; ``stands`` says that it is among the ranked."""
+    """``milli`` is the whole job's; ``admitted`` orders it in its leaf; ``stands`` says that it is among the ranked.
 
-    job: Job
-    leaf: Queue
-    kind: Kind
-    milli: int
-    dims: Dims
-    seats: tuple[Seat, ...]
-    admitted: int
-    counted: bool = True
-    victims: tuple[str, ...] = ()
-    until: int = 0
-    overdue: bool = False
-    stands: bool = False
-    key: OrderKey = field(default=(False, 0, 0, ""))
-    id: str = field(init=False)
+    ``key`` is its place in its leaf.  Who leaves does so by ``until``; a hold awaits that its ``victims`` do.
+    """
 
-    def __post_init__(self) -> None:
-        self.id = self.job.id
-        self.key = (self.job.preemptible, -self.job.priority, self.admitted, self.job.id)
+    __slots__ = (
+        "admitted", "counted", "dims", "id", "job", "key", "kind", "leaf", "milli", "overdue", "seats", "stands",
+        "until", "victims",
+    )  # fmt: skip
+
+    def __init__(
+        self, job: Job, leaf: Queue, kind: Kind, milli: int, dims: Dims, seats: tuple[Seat, ...], admitted: int
+    ) -> None:
+        self.job = job
+        self.leaf = leaf
+        self.kind = kind
+        self.milli = milli
+        self.dims = dims
+        self.seats = seats
+        self.admitted = admitted
+        self.counted = True
+        self.victims: tuple[str, ...] = ()
+        self.until = 0
+        self.overdue = False
+        self.stands = False
+        self.id = job.id
+        self.key: OrderKey = (job.preemptible, -job.priority, admitted, job.id)
 
     @property
     def ranked(self) -> bool:

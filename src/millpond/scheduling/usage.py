@@ -35,11 +35,14 @@ class Usage:
         self._tree = tree
         self._used = [[0] * width for _ in range(count)]
         self._firm = [[0] * width for _ in range(count)]
+        self._shares = [-1] * count
+        """Dominant shares, by queue; -1 where usage has changed since."""
         self._strict = [queue for queue in tree.queues.values() if not queue.config.lend]
 
     def add(self, leaf: Queue, milli: int, dims: Dims, *, firm: bool, sign: int = 1) -> None:
         """Count `milli` in the leaf and every ancestor; ``sign`` -1 takes it back."""
         amount = milli * sign
+        self._shares[leaf.index] = -1
         for queue in leaf.path:
             used = self._used[queue.index]
             for dim in dims:
@@ -67,6 +70,16 @@ class Usage:
                 if queue.cap[dim] != FREE and used[dim] + milli > queue.cap[dim]:
                     yield CapLack(queue, dim, used[dim], queue.cap[dim], milli)
 
+    def capped(self, leaf: Queue, milli: int, dims: Dims) -> bool:
+        """Whether `milli` more would break any cap of the leaf and its ancestors."""
+        if milli:
+            for queue in leaf.path:
+                used, cap = self._used[queue.index], queue.cap
+                for dim in dims:
+                    if used[dim] + milli > cap[dim] != FREE:
+                        return True
+        return False
+
     def caps(self, leaf: Queue, milli: int, dims: Dims) -> Iterator[CapLack]:
         """Every cap of the leaf and its ancestors, whether `milli` more would break it or not."""
         for queue in leaf.path:
@@ -90,10 +103,14 @@ class Usage:
         A deserved amount of 0 counts as 1 milli-card.  Two different fractions with denominators below 2^64 differ by
         more than 2^-128, so that much of a fraction tells them apart.
         """
+        known = self._shares[leaf.index]
+        if known >= 0:
+            return known
         largest = 0
         for amount, deserved in zip(self._used[leaf.index], leaf.deserved, strict=True):
             if amount and deserved != FREE:
                 largest = max(largest, (amount << 128) // (deserved or 1))
+        self._shares[leaf.index] = largest
         return largest
 
     def kept(self, leaf: Queue, dim: int, returned: dict[Queue, int] | None = None) -> int:

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator
 
 from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Reason
+from millpond.scheduling.board import Row
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, ask_make
-from millpond.scheduling.quota import Queue
+from millpond.scheduling.placing import scored
+from millpond.scheduling.quota import Dims, Queue
 from millpond.scheduling.snapshot import Job
 from millpond.scheduling.tasks import claim_key
 
@@ -27,21 +29,26 @@ NEVER = -1
 class Kin:
     """What groups of one leaf share that differ in nothing but their priority: the rank, and mostly the failures.
 
-    ``first`` is the job that failed at the moment ``failed``, and nobody in its leaf could have left for it.
+    ``rank`` is as it was at ``ranked`` (`Ground.rank_stamp`); ``claims`` are what they would take on each model, where
+    that is known.  ``first`` is the job that failed at the moment ``failed``, and nobody in its leaf could have left
+    for it.
     """
 
-    __slots__ = ("failed", "first", "groups", "rank", "ranked")
+    __slots__ = ("claims", "failed", "first", "groups", "rank", "ranked")
 
     def __init__(self) -> None:
         self.groups = 0
         self.rank = Rank.OPPORTUNISTIC
         self.ranked = NEVER
-        self.failed: tuple[int, ...] = ()
+        self.claims: list[tuple[int, Dims]] = []
+        self.failed = NEVER
         self.first: Job | None = None
 
 
 class Group:
     """Equal waiting jobs.  ``ask`` is theirs at their smallest size; ``job`` is one of them.
+
+    ``plain``: it has one size, and the board may place it; ``row`` is what the board knows of it, if it was asked.
 
     ``unplaced``, ``unevicted`` and ``judged`` say when a start and an eviction failed and when the reasons were found:
     `State.freed` or `State.version` then, and the clock where time alone may change it.  ``bound`` are the reservations
@@ -49,8 +56,8 @@ class Group:
     """
 
     __slots__ = (
-        "ask", "bound", "budgeted", "failed", "job", "jobs", "judged", "key", "kin", "leaf", "places", "reasons",
-        "unevicted", "unplaced",
+        "ask", "bound", "budgeted", "failed", "job", "jobs", "judged", "key", "kin", "kin_key", "leaf", "places",
+        "plain", "reasons", "row", "unevicted", "unplaced",
     )  # fmt: skip
 
     def __init__(self, key: GroupKey, job: Job, leaf: Queue, kin: Kin) -> None:
@@ -58,7 +65,10 @@ class Group:
         self.kin = kin
         self.job = job
         self.leaf = leaf
+        self.kin_key = kin_key(key)
         self.ask: Ask = ask_make(job)
+        self.plain = not job.gpu.elastic and scored(self.ask)
+        self.row: Row | None = None
         self.budgeted = any(queue.config.card_hours is not None for queue in leaf.path)
         self.jobs: list[Job] = []
         self.places: list[tuple[int, str]] = []
@@ -66,15 +76,15 @@ class Group:
         self.unplaced: tuple[int, int] = (NEVER, NEVER)
         self.unevicted: tuple[int, ...] = ()
         self.judged: tuple[int, ...] = ()
-        self.failed: tuple[int, ...] = ()
-        """When one of them was judged in vain: version, pass, reservations."""
+        self.failed = NEVER
+        """At which moment one of them was judged in vain."""
         self.bound: tuple[int, ...] = ()
         self.reasons: tuple[Reason, ...] = ()
 
     def put(self, job: Job) -> None:
         """One more."""
         place = (job.submitted, job.id)
-        index = bisect_left(self.places, place)
+        index = bisect_left(self.places, place) if self.places and place < self.places[-1] else len(self.places)
         self.places.insert(index, place)
         self.jobs.insert(index, job)
 
@@ -87,6 +97,8 @@ class Group:
     def forget(self) -> None:
         """Nothing that was found is certain any more."""
         self.kin.ranked = NEVER
+        self.kin.claims = []
+        self.row = None
         self.unplaced, self.unevicted = (NEVER, NEVER), ()
         self.judged = ()
 
@@ -112,6 +124,15 @@ class Line:
         index = bisect_left(self.keys, claim_key(job))
         del self.keys[index]
         del self.jobs[index]
+
+    def index(self, job: Job) -> int:
+        """Where a job of the line stands."""
+        return bisect_left(self.keys, claim_key(job))
+
+    def find(self, job: Job) -> int:
+        """Where a job stands; -1 if it is not in the line."""
+        index = self.index(job)
+        return index if index < len(self.jobs) and self.jobs[index].id == job.id else -1
 
 
 class Waiting:
@@ -143,7 +164,7 @@ class Waiting:
             line.put(job)
             group = self.group(leaf, job)
             if not group.jobs:
-                self._kin[kin_key(group.key)] = group.kin
+                self._kin[group.kin_key] = group.kin
                 group.kin.groups += 1
             self.groups[group.key] = line.groups[group.key] = self._group_of[job.id] = group
             group.put(job)
@@ -168,7 +189,7 @@ class Waiting:
             del self.groups[group.key]
             group.kin.groups -= 1
             if not group.kin.groups:
-                del self._kin[kin_key(group.key)]
+                del self._kin[group.kin_key]
             del line.groups[group.key]
 
     def _slices(self, job: Job, sign: int) -> None:
