@@ -13,21 +13,18 @@ from types import FunctionType
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from millpond.domain.amounts import CARD
 from millpond.domain.cards import CardRequest
-from millpond.scheduling.columns import Columns
+from millpond.scheduling.columns import Columns, Flags, Ints
 from millpond.scheduling.fit import Ask, cards_enough, seat_make
 from millpond.scheduling.pool import Pool, View
 from millpond.scheduling.prices import Book, scarcity_price
-from millpond.scheduling.score import NEVER, TIE_BITS, Cell, card_choose, cell_score, view_score
+from millpond.scheduling.score import NEVER, TIE_BITS, Cell, card_choose, cell_card, cell_score, view_score
 from millpond.scheduling.snapshot import Seat
 
-Ints = npt.NDArray[np.int64]
-
-ONE_BY_ONE: Final = 48 if isinstance(cell_score, FunctionType) else 1 << 30
-"""Up to so many changed nodes are scored one by one: few in Python, any number when this room is compiled."""
+ONE_BY_ONE: Final = 16 if isinstance(cell_score, FunctionType) else 200
+"""Up to so many nodes are scored one by one: few in Python, more when this room is compiled."""
 
 ROWS: Final = 512
 """Rows kept; the one unused for longest goes first."""
@@ -45,15 +42,15 @@ class Row:
     ``missed`` is for whoever asks: when the shape fitted nowhere.
     """
 
-    __slots__ = ("allowed", "ask", "book", "cells", "indexes", "missed", "models", "scores", "seen", "serial")
+    __slots__ = ("allowed", "ask", "book", "cells", "may", "missed", "models", "scores", "seen", "serial")
 
-    def __init__(self, serial: int, ask: Ask, models: tuple[str, ...], allowed: list[bool]) -> None:
+    def __init__(self, serial: int, ask: Ask, models: tuple[str, ...], allowed: list[bool], may: Flags) -> None:
         self.serial = serial
         self.book: Book | None = None
         self.ask = ask
         self.models = models
         self.allowed = allowed
-        self.indexes = [index for index, may in enumerate(allowed) if may]
+        self.may = may
         self.cells = array("q", [NEVER]) * len(allowed)
         self.scores: Ints = np.frombuffer(self.cells, dtype=np.int64)
         self.seen = self.missed = -1
@@ -69,6 +66,8 @@ class Board:
         self._rows: dict[tuple[CardRequest, tuple[str, ...], Ask], Row] = {}
         self._cells = [Cell() for _ in pool.rooms]
         self._columns = Columns(max((room.kind.count for room in pool.rooms), default=0), self._cells)
+        self._domains: dict[tuple[CardRequest, tuple[str, ...]], tuple[list[bool], Flags]] = {}
+        """The nodes of a request on some models: rows that differ in CPU and memory share them."""
         self._free = [0] * len(pool.rooms)
         names = sorted({room.kind.model for room in pool.rooms})
         self._models = {name: place for place, name in enumerate(names)}
@@ -77,6 +76,8 @@ class Board:
         self._model_free = [0] * len(names)
         self._prices = [0] * len(names)
         self._seen = -1
+        self._valued = True
+        """Whether the cells are worth what the book says."""
         self._cut = 0
         """Changes that are no longer in the log."""
         self._serial = 0
@@ -86,7 +87,7 @@ class Board:
         if book is not self.book:
             self.book = book
             self._prices = [0] * len(self._models)
-            self._seen = -1
+            self._valued = False
 
     def row(self, gpu: CardRequest, models: tuple[str, ...], ask: Ask) -> Row:
         """The shape of an ask on these models of open nodes; ``("",)`` where no cards are asked for."""
@@ -97,13 +98,22 @@ class Board:
         if len(self._rows) >= ROWS:
             oldest = min(self._rows, key=lambda other: self._rows[other].seen)
             del self._rows[oldest]
-        allowed = [False] * len(self._cells)
-        rooms = self._pool.models(gpu)
-        for model in models:
-            for room in rooms[model]:
-                allowed[room.index] = True
+        allowed, may = self._domain(gpu, models)
         self._serial += 1
-        found = self._rows[key] = Row(self._serial, ask, models, allowed)
+        found = self._rows[key] = Row(self._serial, ask, models, allowed, may)
+        return found
+
+    def _domain(self, gpu: CardRequest, models: tuple[str, ...]) -> tuple[list[bool], Flags]:
+        found = self._domains.get((gpu, models))
+        if found is None:
+            if len(self._domains) >= ROWS:
+                self._domains.clear()
+            allowed = [False] * len(self._cells)
+            rooms = self._pool.models(gpu)
+            for model in models:
+                for room in rooms[model]:
+                    allowed[room.index] = True
+            found = self._domains[gpu, models] = (allowed, np.array(allowed, dtype=np.bool_))
         return found
 
     # -- asking
@@ -164,7 +174,11 @@ class Board:
 
     def seat(self, row: Row, index: int) -> Seat:
         """The cards of a node that the ask takes; it must fit there."""
-        return self.view_seat(self._pool.rooms[index].now, row.ask)
+        room, ask = self._pool.rooms[index], row.ask
+        if 0 < ask.milli < CARD:
+            self._sync()
+            return Seat(room.name, (cell_card(self._cells[index], ask, self.book),), ask.milli)
+        return seat_make(room.now, ask)
 
     def view_seat(self, view: View, ask: Ask) -> Seat:
         """As `seat`, of a node as `view` shows it to somebody."""
@@ -191,32 +205,49 @@ class Board:
 
     def _row_sync(self, row: Row) -> None:
         self._sync()
-        log, cells, ask, book = self._pool.changes, self._cells, row.ask, self.book
-        if row.seen < self._cut or row.book is not book:
-            changed = row.indexes
-            row.book = book
-        else:
+        book, ask = self.book, row.ask
+        anew = row.seen < self._cut or row.book is not book
+        if not anew:
             allowed = row.allowed
-            changed = [index for index in set(log[row.seen - self._cut :]) if allowed[index]]
-        row.seen = self._seen
+            changed = [index for index in set(self._pool.changes[row.seen - self._cut :]) if allowed[index]]
+        elif ask.linked or len(row.allowed) <= self._one_by_one:
+            changed = [index for index, may in enumerate(row.allowed) if may]
+        else:
+            changed = []
+        row.seen, row.book = self._seen, book
         if ask.linked:
-            rooms = self._pool.rooms
+            rooms, target = self._pool.rooms, row.cells
             for index in changed:
                 fits = cards_enough(rooms[index].now, ask)
-                row.cells[index] = cell_score(cells[index], ask, book) if fits else NEVER
-        elif len(changed) <= self._one_by_one:
-            target = row.cells
-            for index in changed:
-                target[index] = cell_score(cells[index], ask, book)
+                target[index] = cell_score(self._cells[index], ask, book) if fits else NEVER
+        elif len(changed) > self._one_by_one:
+            may = np.zeros(len(row.allowed), dtype=np.bool_)
+            may[changed] = True
+            self._many_score(row, may)
+        elif anew and not changed:
+            self._many_score(row, row.may)
         else:
-            where = np.array(changed, dtype=np.int64)
-            row.scores[where] = self._columns.scores(where, ask, book)
+            self._cells_score(row, changed)
+
+    def _many_score(self, row: Row, may: Flags) -> None:
+        """Score many nodes of a row: first who fits at all."""
+        fitting = self._columns.fitting(may, row.ask)
+        row.scores[may] = NEVER
+        if len(fitting) > self._one_by_one:
+            row.scores[fitting] = self._columns.scores(fitting, row.ask, self.book)
+        else:
+            self._cells_score(row, fitting.tolist())
+
+    def _cells_score(self, row: Row, indexes: list[int]) -> None:
+        cells, target, ask, book = self._cells, row.cells, row.ask, self.book
+        for index in indexes:
+            target[index] = cell_score(cells[index], ask, book)
 
     def _sync(self) -> None:
-        """Look again at the nodes that changed."""
+        """Look again at the nodes that changed, and at all if there is another book."""
         log = self._pool.changes
         logged = self._cut + len(log)
-        if self._seen == logged:
+        if self._seen == logged and self._valued:
             return
         if self._seen < 0:
             changed = list(range(len(self._cells)))
@@ -225,6 +256,11 @@ class Board:
         else:
             changed = list(set(log[self._seen - self._cut :]))
         rooms, cells, book = self._pool.rooms, self._cells, self.book
+        if not self._valued:
+            self._valued = True
+            self._columns.book_forget()
+            for cell in cells:
+                cell.value(book)
         for index in changed:
             cell = cells[index]
             cell.load(rooms[index].now, book)

@@ -16,7 +16,6 @@ from millpond.scheduling.score import (
     CPU_SHIFT,
     IDLE_MAX,
     IDLE_SHIFT,
-    NEVER,
     REST_MAX,
     SHARE_IDLE_MAX,
     SHARE_IDLE_SHIFT,
@@ -28,11 +27,20 @@ from millpond.scheduling.score import (
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-_IDLE, _PARTIAL, _CPU, _MEMORY, _WORTH, _CARDS, _NONE, _FREE = range(8)
-"""Rows of `Columns`: idle cards, what opened cards have left, CPU, memory, worth of the cards, worth of the node before
-to jobs with cards and to jobs without; from the last on, what is free on each card."""
+_IDLE: Final = 0
+_LARGEST: Final = 1
+_PARTIAL: Final = 2
+_CPU: Final = 3
+_MEMORY: Final = 4
+_WORTH: Final = 5
+_CARDS: Final = 6
+_NONE: Final = 7
+"""Rows of `Columns`: idle cards, the largest share, what opened cards have left, CPU, memory, worth of the cards, worth
+of the node before to jobs with cards and to jobs without."""
+_ROWS: Final = 8
 
 _LAST: Final = (CURVE_END >> CURVE_STEP) - 1
+_REST: Final = (1 << CURVE_STEP) - 1
 
 
 class Tables:
@@ -53,8 +61,9 @@ class Columns:
 
     def __init__(self, width: int, cells: list[Cell]) -> None:
         self._cells = cells
-        self._width = width
-        self._numbers: Ints = np.zeros((_FREE + width, len(cells)), dtype=np.int64)
+        self._numbers: Ints = np.zeros((_ROWS, len(cells)), dtype=np.int64)
+        self._free: Ints = np.zeros((len(cells), width), dtype=np.int64)
+        """What is free on each card, by node."""
         self._stale: set[int] = set(range(len(cells)))
         self._tables: Tables | None = None
 
@@ -62,85 +71,113 @@ class Columns:
         """These cells have changed."""
         self._stale.update(changed)
 
+    def book_forget(self) -> None:
+        """The cells are worth something else now."""
+        self._tables = None
+
+    def fitting(self, may: Flags, ask: Ask) -> Ints:
+        """Those of some nodes that the ask fits."""
+        self._refresh()
+        numbers = self._numbers
+        if ask.milli >= CARD:
+            may = may & (numbers[_IDLE] >= ask.milli // CARD)
+        elif ask.milli:
+            may = may & (numbers[_LARGEST] >= ask.milli)
+        if ask.cpu:
+            may = may & (numbers[_CPU] >= ask.cpu)
+        if ask.memory:
+            may = may & (numbers[_MEMORY] >= ask.memory)
+        return np.flatnonzero(may)
+
     def scores(self, where: Ints, ask: Ask, book: Book) -> Ints:
-        """The scores of an ask on the nodes `where`."""
+        """The scores of an ask on the nodes `where`; it must fit there."""
+        self._refresh()
+        if self._tables is None or self._tables.book is not book:
+            self._tables = Tables(book)
+            self._value(self._tables)
+        if ask.milli >= CARD:
+            return self._whole(where, ask, self._tables)
+        if ask.milli:
+            return self._share(where, ask, self._tables)
+        return self._none(where, ask, self._tables)
+
+    def _refresh(self) -> None:
         if self._stale:
             self._load(sorted(self._stale))
             self._stale.clear()
-        if self._tables is None or self._tables.book is not book:
-            self._tables = Tables(book)
-        numbers = self._numbers[:, where]
-        cpu = numbers[_CPU] - ask.cpu
-        if ask.milli >= CARD:
-            found, fits = _whole(numbers, ask.milli // CARD, cpu, self._tables)
-        elif ask.milli:
-            found, fits = _share(numbers, ask.milli, cpu, self._tables)
-        else:
-            found, fits = _none(numbers, cpu, self._tables)
-        if ask.cpu:
-            fits &= cpu >= 0
-        if ask.memory:
-            fits &= numbers[_MEMORY] >= ask.memory
-        return np.where(fits, found, NEVER)
+
+    def _value(self, tables: Tables) -> None:
+        """As `Cell.value`, of all nodes."""
+        numbers = self._numbers
+        worth = tables.worth.take(np.maximum(self._free, 0)).sum(axis=1)
+        numbers[_WORTH] = worth
+        numbers[_CARDS] = _cards_value(tables, worth, numbers[_IDLE], numbers[_CPU])
+        numbers[_NONE] = _usable(tables.curve_none, tables.book.ratio_none, numbers[_CPU], worth)
 
     def _load(self, indexes: list[int]) -> None:
-        width = self._width
+        cells = [self._cells[index] for index in indexes]
+        where = np.array(indexes, dtype=np.int64)
         rows = [
             (
-                cell.idle, cell.partial, cell.cpu, cell.memory, cell.worth, cell.before_cards, cell.before_none,
-                *cell.free, *[0] * (width - len(cell.free)),
+                cell.idle, cell.largest, cell.partial, cell.cpu, cell.memory,
+                cell.worth, cell.before_cards, cell.before_none,
             )
-            for cell in [self._cells[index] for index in indexes]
+            for cell in cells
         ]  # fmt: skip
-        self._numbers[:, np.array(indexes, dtype=np.int64)] = np.array(rows, dtype=np.int64).T
+        self._numbers[:, where] = np.array(rows, dtype=np.int64).T
+        width = self._free.shape[1]
+        self._free[where] = np.array([cell.free + [0] * (width - len(cell.free)) for cell in cells], dtype=np.int64)
+
+    def _whole(self, where: Ints, ask: Ask, tables: Tables) -> Ints:
+        numbers = self._numbers.take(where, axis=1)
+        idle, whole = numbers[_IDLE], ask.milli // CARD
+        worth = numbers[_WORTH] - whole * int(tables.worth[CARD])
+        value = _cards_value(tables, worth, idle - whole, numbers[_CPU] - ask.cpu) - numbers[_CARDS]
+        tie = (np.minimum(idle, IDLE_MAX) << IDLE_SHIFT) + np.minimum(numbers[_PARTIAL], REST_MAX)
+        found: Ints = (value << TIE_BITS) - tie
+        return found
+
+    def _none(self, where: Ints, ask: Ask, tables: Tables) -> Ints:
+        numbers = self._numbers.take(where, axis=1)
+        cpu = numbers[_CPU]
+        value = _usable(tables.curve_none, tables.book.ratio_none, cpu - ask.cpu, numbers[_WORTH]) - numbers[_NONE]
+        rest = np.minimum(np.maximum(cpu, 0) >> CPU_SHIFT, REST_MAX)
+        found: Ints = (value << TIE_BITS) - ((np.minimum(numbers[_IDLE], IDLE_MAX) << IDLE_SHIFT) + rest)
+        return found
+
+    def _share(self, where: Ints, ask: Ask, tables: Tables) -> Ints:
+        """The best card of each node.  Of neighbours that have the same left one is looked at."""
+        free, milli = self._free.take(where, axis=0), ask.milli
+        fits = free >= milli
+        fits[:, 1:] &= free[:, 1:] != free[:, :-1]
+        cards = np.flatnonzero(fits)
+        left = free.ravel().take(cards)
+        place = cards // free.shape[1]
+        numbers = self._numbers.take(where.take(place), axis=1)
+        worth = numbers[_WORTH] - tables.worth.take(left) + tables.worth.take(left - milli)
+        idle = numbers[_IDLE]
+        value = _cards_value(tables, worth, idle - (left == CARD), numbers[_CPU] - ask.cpu) - numbers[_CARDS]
+        tie = (np.minimum(idle, SHARE_IDLE_MAX) << SHARE_IDLE_SHIFT) + np.minimum(numbers[_PARTIAL], SHARE_PARTIAL_MAX)
+        scores = (value << TIE_BITS) - (left << CARD_SHIFT) - tie
+        first = np.flatnonzero(place[1:] != place[:-1]) + 1
+        best: Ints = np.maximum.reduceat(scores, np.concatenate(([0], first)))
+        return best
 
 
 def _usable(curve: Ints, ratio: int, cpu: Ints, worth: Ints) -> Ints:
-    """As `score.usable`."""
+    """As `score.usable`, where nothing is worth less than 0."""
     if not ratio:
         return worth
     place = np.minimum(np.maximum(cpu, 0), CPU_MAX) * ratio // np.maximum(worth, 1)
     step = np.minimum(place >> CURVE_STEP, _LAST)
-    low = curve[step]
-    part = low + ((curve[step + 1] - low) * (place & ((1 << CURVE_STEP) - 1)) >> CURVE_STEP)
-    served: Ints = np.where((worth <= 0) | (place >= CURVE_END), worth, worth * part >> 24)
+    low = curve.take(step)
+    part = low + ((curve.take(step + 1) - low) * (place & _REST) >> CURVE_STEP)
+    served: Ints = worth * part >> 24
+    np.copyto(served, worth, where=place >= CURVE_END)
     return served
 
 
 def _cards_value(tables: Tables, worth: Ints, idle: Ints, cpu: Ints) -> Ints:
     served = _usable(tables.curve_cards, tables.book.ratio_cards, cpu, worth)
-    value: Ints = served + tables.groups[np.minimum(np.maximum(idle, 0), GROUPS_MAX)]
+    value: Ints = served + tables.groups.take(np.minimum(idle, GROUPS_MAX))
     return value
-
-
-def _whole(numbers: Ints, whole: int, cpu: Ints, tables: Tables) -> tuple[Ints, Flags]:
-    idle = numbers[_IDLE]
-    worth = numbers[_WORTH] - whole * int(tables.worth[CARD])
-    value = _cards_value(tables, worth, idle - whole, cpu) - numbers[_CARDS]
-    tie = (np.minimum(idle, IDLE_MAX) << IDLE_SHIFT) + np.minimum(numbers[_PARTIAL], REST_MAX)
-    return (value << TIE_BITS) - tie, idle >= whole
-
-
-def _none(numbers: Ints, cpu: Ints, tables: Tables) -> tuple[Ints, Flags]:
-    worth = numbers[_WORTH]
-    value = _usable(tables.curve_none, tables.book.ratio_none, cpu, worth) - numbers[_NONE]
-    rest = np.minimum(np.maximum(numbers[_CPU], 0) >> CPU_SHIFT, REST_MAX)
-    tie = (np.minimum(numbers[_IDLE], IDLE_MAX) << IDLE_SHIFT) + rest
-    return (value << TIE_BITS) - tie, np.ones(len(worth), dtype=np.bool_)
-
-
-def _share(numbers: Ints, milli: int, cpu: Ints, tables: Tables) -> tuple[Ints, Flags]:
-    idle = numbers[_IDLE]
-    partial = np.minimum(numbers[_PARTIAL], SHARE_PARTIAL_MAX)
-    tie = (np.minimum(idle, SHARE_IDLE_MAX) << SHARE_IDLE_SHIFT) + partial
-    best: Ints = np.full(len(idle), NEVER, dtype=np.int64)
-    for free in numbers[_FREE:]:
-        fits = free >= milli
-        if not fits.any():
-            continue
-        left = np.where(fits, free, milli)
-        worth = numbers[_WORTH] - tables.worth[left] + tables.worth[left - milli]
-        value = _cards_value(tables, worth, idle - (left == CARD), cpu) - numbers[_CARDS]
-        score = (value << TIE_BITS) - (left << CARD_SHIFT) - tie
-        best = np.maximum(best, np.where(fits, score, NEVER))
-    return best, best != NEVER

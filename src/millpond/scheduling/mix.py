@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 from millpond.domain.cards import CardRequest, card_request_parse
 from millpond.domain.errors import InvalidInput
 from millpond.scheduling.snapshot import Job
 
-_CPU = " cpu="
+_CPU: Final = " cpu="
+
+_KNOWN: Final = 4096
+"""Requests whose text is remembered: a pool sees the same ones again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +35,13 @@ class Demand:
         return self.gpu.milli_min
 
 
+@lru_cache(maxsize=_KNOWN)
 def demand_key(gpu: CardRequest, cpu: int) -> str:
     """A request as it stands in a mix."""
     return f"{gpu}{_CPU}{cpu}" if cpu else str(gpu)
 
 
+@lru_cache(maxsize=_KNOWN)
 def demand_parse(key: str) -> tuple[CardRequest, int]:
     """Card request and milli-CPU of a key of a mix.  Raises `InvalidInput`."""
     text, separator, cpu = key.partition(_CPU)

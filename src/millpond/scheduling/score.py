@@ -51,22 +51,29 @@ class Cell:
         self.before_none = 0
 
     def load(self, view: View, book: Book) -> None:
-        worth = partial = 0
-        table = book.worth
+        partial = 0
         for free in view.free:
-            if free > 0:
-                worth += table[free]
-                if free < CARD:
-                    partial += free
+            if 0 < free < CARD:
+                partial += free
         self.free = view.free
         self.idle = view.idle
         self.largest = view.largest
         self.partial = partial
         self.cpu = view.cpu
         self.memory = view.memory
+        self.value(book)
+
+    def value(self, book: Book) -> None:
+        """What the node is worth by a book."""
+        worth = self.idle * book.worth[CARD]
+        if self.partial:
+            table = book.worth
+            for free in self.free:
+                if 0 < free < CARD:
+                    worth += table[free]
         self.worth = worth
-        self.before_cards = cards_value(book, worth, view.idle, view.cpu)
-        self.before_none = usable(book.curve_none, book.ratio_none, view.cpu, worth)
+        self.before_cards = cards_value(book, worth, self.idle, self.cpu)
+        self.before_none = usable(book.curve_none, book.ratio_none, self.cpu, worth)
 
 
 def usable(curve: list[int], ratio: int, cpu: int, worth: int) -> int:
@@ -142,4 +149,9 @@ def card_choose(view: View, ask: Ask, book: Book) -> int:
     """The card on which a share is best; the view must fit it.  The first of equals."""
     cell = Cell()
     cell.load(view, book)
-    return view.free.index(_share_best(cell, ask.milli, cell.cpu - ask.cpu, book)[1])
+    return cell_card(cell, ask, book)
+
+
+def cell_card(cell: Cell, ask: Ask, book: Book) -> int:
+    """As `card_choose`, of a cell."""
+    return cell.free.index(_share_best(cell, ask.milli, cell.cpu - ask.cpu, book)[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 
 from millpond.domain.cards import card_request_parse
@@ -127,7 +128,7 @@ def test_equals_are_all_the_best() -> None:
     row = board.row(card_request_parse("1"), ("A800-80GB",), Ask(1000, 1, 0, 0))
     assert board.equals(row) == [0, 1, 2]
     assert board.equals(board.row(card_request_parse("9"), ("A800-80GB",), Ask(9000, 1, 0, 0))) == []
-    assert Board(Pool([]), board.book).best(Row(1, Ask(1000, 1, 0, 0), (), [])) is None
+    assert Board(Pool([]), board.book).best(Row(1, Ask(1000, 1, 0, 0), (), [], np.zeros(0, bool))) is None
 
 
 @pytest.mark.parametrize(
