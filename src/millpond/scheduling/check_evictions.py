@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from millpond.domain.queues import queue_ancestors, queue_tenant
 from millpond.scheduling.check_book import Use
 from millpond.scheduling.check_idle import Idle
+from millpond.scheduling.check_moves import regrouping_wrong
 from millpond.scheduling.check_world import World
 from millpond.scheduling.decisions import Evict, Rank, Violation
 from millpond.scheduling.snapshot import Job, RunState
@@ -37,14 +38,14 @@ def evictions(world: World) -> Iterator[Violation]:
 def _eviction_wrong(world: World, evict: Evict, victim: Job, claim: Job) -> str:
     if not victim.preemptible:
         return "it is not preemptible"
+    mine = {evict.job for evict in world.plan.evict if evict.claimant == claim.id}
     if evict.why == "consolidate":
-        return _move_wrong(world, victim, claim)
+        return _move_wrong(world, victim, claim, mine)
     same = victim.queue == claim.queue
     if evict.why != ("preempt" if same else "reclaim"):
         return f"{evict.why} is not the word for it"
     if same and (victim.preemptible, -victim.priority) <= (claim.preemptible, -claim.priority):
         return "it does not stand behind the claim in their leaf"
-    mine = {evict.job for evict in world.plan.evict if evict.claimant == claim.id}
     own_leaf = {job_id for job_id in mine if world.jobs[job_id].queue == claim.queue}
     use = world.holds[claim.id]
     first = ""
@@ -61,25 +62,31 @@ def _eviction_wrong(world: World, evict: Evict, victim: Job, claim: Job) -> str:
     return first
 
 
-def _move_wrong(world: World, victim: Job, claim: Job) -> str:
+def _move_wrong(world: World, victim: Job, claim: Job, mine: set[str]) -> str:
     """What is wrong with moving somebody for a job that waits for scattered cards (§5)."""
     settings, now = world.snapshot.settings, world.snapshot.now
     if settings.consolidate_after is None or now - claim.submitted < settings.consolidate_after:
         return "nobody has waited long enough for that"
     if not (victim.saves_on_signal or victim.checkpointed is not None or victim.checkpoint_every is not None):
         return "it has no checkpoint"
-    moved = [other for other in world.plan.evict if other.claimant == claim.id]
     use = world.holds[claim.id]
+    moved = [other for other in world.plan.evict if other.claimant == claim.id and other.why == "consolidate"]
     if sum(other.lost for other in moved) >= use.milli * settings.lost_work_cap:
         return "more is lost than gained"
-    if not Idle(world, [*world.running.values(), *world.starts.values(), use]).models(victim):
-        return "it does not fit elsewhere at once"
-    for view in _rank_views(world, claim, {victim.id}):
+    if world.running[victim.id].milli >= use.milli:
+        return "it is not smaller than the claim"
+    wrong = "its rank is above that of the claim"
+    for view in _rank_views(world, claim, mine):
         ranks = world.book.ranks(view, use)
         low, high = ranks.get(victim.id, Rank.OPPORTUNISTIC), ranks[claim.id]
-        if low >= high and (low is not Rank.GUARANTEED or victim.queue == claim.queue):
+        if low is Rank.GUARANTEED and victim.queue != claim.queue:
+            wrong = regrouping_wrong(world, victim, claim, ranks)
+        elif low >= high:
+            elsewhere = Idle(world, [*world.running.values(), *world.starts.values(), use])
+            wrong = "" if elsewhere.models(victim) else "it does not fit elsewhere at once"
+        if not wrong:
             return ""
-    return "its rank is above that of the claim, or guaranteed"
+    return wrong
 
 
 def _rank_views(world: World, claim: Job, mine: set[str]) -> Iterator[list[Use]]:

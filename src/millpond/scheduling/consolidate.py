@@ -79,8 +79,7 @@ def may_move(state: State, kept: Kept, task: Task) -> bool:
     job, claim = task.job, kept.job
     if task.kind is not Kind.RUNNING or job.state is not RunState.RUNNING or not state.may_leave(task):
         return False
-    saves = job.saves_on_signal or job.checkpointed is not None or job.checkpoint_every is not None
-    if not saves or task.milli >= claim.gpu.milli_min * claim.nodes:
+    if not saves(job) or task.milli >= claim.gpu.milli_min * claim.nodes:
         return False
     rank = state.walk(task.leaf.tenant).ranks[task.id]
     same = task.leaf is kept.leaf
@@ -90,6 +89,11 @@ def may_move(state: State, kept: Kept, task: Task) -> bool:
         return False
     rested = max(state.settings.consolidate_after or 0, state.settings.min_runtime)
     return state.now - task.admitted >= rested and (kept.leaf.name, task.leaf.name) not in state.cooling
+
+
+def saves(job: Job) -> bool:
+    """Whether a job goes on where it was saved when it starts again."""
+    return job.saves_on_signal or job.checkpointed is not None or job.checkpoint_every is not None
 
 
 def _clearings(state: State, kept: Kept, ask: Ask, views: Iterable[View], gain: int) -> list[_Clearing]:
@@ -117,7 +121,7 @@ def _cheapest(state: State, view: View, ask: Ask, tasks: list[Task]) -> tuple[Ta
         return tuple(task for number, task in enumerate(tasks) if mask >> number & 1)
 
     def enough(mask: int) -> bool:
-        return view_fits(_freed(view, chosen(mask)), ask)
+        return view_fits(view_freed(view, chosen(mask)), ask)
 
     masks = minimal_sets([1 << number for number in range(len(tasks))], enough)
     return min(map(chosen, masks), key=lambda found: _cost(state, found), default=())
@@ -133,13 +137,13 @@ def _cost(state: State, tasks: Iterable[Task]) -> tuple[int, int, list[str]]:
     )
 
 
-def _freed(view: View, tasks: Iterable[Task]) -> View:
+def view_freed(view: View, tasks: Iterable[Task]) -> View:
     name = view.room.name
     return view_with(view, ((seat, task.job) for task in tasks for seat in task.seats if seat.node == name))
 
 
 def _seats(chosen: Iterable[_Clearing], tasks: tuple[Task, ...], ask: Ask) -> tuple[Seat, ...] | None:
-    return place([_freed(clearing.view, tasks) for clearing in chosen], ask)
+    return place([view_freed(clearing.view, tasks) for clearing in chosen], ask)
 
 
 def _moved_fit(state: State, job: Job, seats: tuple[Seat, ...], tasks: tuple[Task, ...]) -> bool:
@@ -151,7 +155,7 @@ def _moved_fit(state: State, job: Job, seats: tuple[Seat, ...], tasks: tuple[Tas
         ask = ask_make(task.job)
         spot: tuple[Seat, ...] | None = None
         for model in state.pool.models(task.job.gpu):
-            views = [_less(view, taken.get(view.room.name, ())) for view in state.views(task.job, model)]
+            views = [view_less(view, taken.get(view.room.name, ())) for view in state.views(task.job, model)]
             spot = place(views, ask_on(state.pool, ask, model))
             if spot is not None:
                 break
@@ -162,7 +166,7 @@ def _moved_fit(state: State, job: Job, seats: tuple[Seat, ...], tasks: tuple[Tas
     return True
 
 
-def _less(view: View, seats: Iterable[tuple[Seat, Job]]) -> View:
+def view_less(view: View, seats: Iterable[tuple[Seat, Job]]) -> View:
     """`view` with these seats taken."""
     free, cpu, memory = list(view.free), view.cpu, view.memory
     for seat, job in seats:

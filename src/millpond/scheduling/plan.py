@@ -26,6 +26,7 @@ from millpond.scheduling.reasons import (
     preempting_reason,
     reserved_reason,
 )
+from millpond.scheduling.regroup import Regrouping, regrouping_find
 from millpond.scheduling.reserve import Reserves
 from millpond.scheduling.reshape import reshapes
 from millpond.scheduling.snapshot import Job, Seat, Snapshot
@@ -34,6 +35,8 @@ from millpond.scheduling.tasks import Kind, Task, claim_key, seats_milli
 
 PROD_GRACE = 20
 """Longest grace of a victim of a prod claim, seconds (§4)."""
+
+_NOBODY: frozenset[str] = frozenset()
 
 _ROUNDS = 4
 """How often jobs that turn out to have no reason to wait are judged again."""
@@ -95,10 +98,10 @@ class Pass:
         )
 
     def brief(self) -> Plan | None:
-        """The plan without those who wait; None where something came free, so that everybody must be judged."""
+        """The plan without those who wait; None where something came free or may, so that everybody must be judged."""
         freed = self.state.freed
         self._judge_all()
-        if freed != self.state.freed or self.reserves.stale():
+        if freed != self.state.freed or self.reserves.stale() or self._movable():
             return None
         return Plan(
             now=self.state.now,
@@ -113,6 +116,12 @@ class Pass:
     def _reserve_again(self) -> None:
         """Reservations as they are when everybody has been judged."""
         self.reserves.refresh(self.state.jobs[name] for name in self.waiting if self._lacks(name))
+
+    def _movable(self) -> bool:
+        """Whether somebody would be moved for one for whom cards are reserved."""
+        if self.state.settings.consolidate_after is None:
+            return False
+        return any(moves_find(self.state, kept) is not None for kept in self.state.kept)
 
     def _consolidate(self) -> bool:
         """Move jobs together for those for whom cards are reserved, where that is worth it (§5)."""
@@ -166,7 +175,8 @@ class Pass:
             self.reserves.blocked(job)
             leaf = self.state.leaf(job)
             if not leaf.fifo:
-                self.order.failed(job)
+                if rank is not Rank.GUARANTEED or self.state.settings.consolidate_after is None:
+                    self.order.failed(job)  # else its equals may have waited long enough to have others moved
             else:
                 for later in self.order.close(leaf):
                     self.waiting[later.id] = job_rank(self.state, later)
@@ -180,12 +190,16 @@ class Pass:
             return True
         barred = self.options.barred
         eviction = self._eviction(job)
-        if eviction is None:
-            if barred:
-                self.barred[job.id] = [kept.job.id for kept in barred]
-            return False
-        self._evict(job, eviction)
-        return True
+        if eviction is not None:
+            self._evict(job, eviction)
+            return True
+        regrouping = self._regrouping(job)
+        if regrouping is not None:
+            self._evict(job, regrouping.eviction, regrouping.moved)
+            return True
+        if barred:
+            self.barred[job.id] = [kept.job.id for kept in barred]
+        return False
 
     def _eviction(self, job: Job) -> Eviction | None:
         """Who leaves for a job; None if nobody may, which is remembered until something changes."""
@@ -198,6 +212,13 @@ class Pass:
         if found is None:
             group.unevicted = moment
         return found
+
+    def _regrouping(self, job: Job) -> Regrouping | None:
+        """Who moves for a guaranteed claim whose cards are scattered; None if nobody may."""
+        if self.state.settings.consolidate_after is None:
+            return None
+        ask = self.state.group(job).ask
+        return regrouping_find(self.state, job, ask) if self.options.permitted(job, ask) else None
 
     # -- changes
 
@@ -219,11 +240,12 @@ class Pass:
                 self.waiting[name] = rank
                 self.held[name] = HoldFor(name, rank, task.seats, task.until, task.victims)
 
-    def _evict(self, job: Job, found: Eviction) -> None:
+    def _evict(self, job: Job, found: Eviction, moved: frozenset[str] = _NOBODY) -> None:
         state, leaf = self.state, self.state.leaf(job)
         for victim in found.victims:
             if victim.kind is Kind.RUNNING:
-                self._drain(victim, job, leaf, found.rank, "preempt" if victim.leaf is leaf else "reclaim")
+                why = "preempt" if victim.leaf is leaf else "reclaim"
+                self._drain(victim, job, leaf, found.rank, "consolidate" if victim.id in moved else why)
                 continue
             state.remove(victim)
             state.recount(victim.victims)

@@ -116,7 +116,7 @@ class Resident:
         self._state.settle()
         self._state.journal_begin()
         plan = None
-        if not waits and self._state.settings.consolidate_after is None:
+        if not waits:
             plan = Pass(self._state, self._options, self._limits, brief=True).brief()
             if plan is None:
                 self._state.journal_undo()

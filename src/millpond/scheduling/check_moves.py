@@ -1,0 +1,59 @@
+"""Moves of guaranteed jobs for a guaranteed claim (scheduling §5), judged a second time."""
+
+from __future__ import annotations
+
+from millpond.scheduling.check_book import Use
+from millpond.scheduling.check_idle import Idle
+from millpond.scheduling.check_world import World
+from millpond.scheduling.decisions import Rank
+from millpond.scheduling.snapshot import Job, RunState
+
+
+def regrouping_wrong(world: World, victim: Job, claim: Job, ranks: dict[str, Rank]) -> str:
+    """What is wrong with moving a guaranteed job of another queue, by these ranks; empty if nothing is."""
+    if ranks[claim.id] is not Rank.GUARANTEED:
+        return "it is guaranteed, and the claim is not"
+    settings, now = world.snapshot.settings, world.snapshot.now
+    started = victim.submitted if victim.started is None else victim.started
+    if now - started < max(settings.consolidate_after or 0, settings.min_runtime):
+        return "it has not yet run long enough to be moved"
+    if not _elsewhere(world, victim, claim, ranks):
+        return "it finds no cards elsewhere"
+    if _needless(world, claim, ranks):
+        return "the claim finds cards without any move"
+    return ""
+
+
+def _elsewhere(world: World, victim: Job, claim: Job, ranks: dict[str, Rank]) -> bool:
+    """Whether it fits on what the claim leaves, with everybody gone whom it might evict.
+
+    What the pass decided after the claim does not count, nor what started, since the plan does not tell when.
+    """
+    order = [hold.job for hold in world.plan.hold]
+    holds = [world.holds[name] for name in order[: order.index(claim.id) + 1]]
+    there = [
+        use for name, use in world.running.items() if name not in world.evicted and not _evictable(use, victim, ranks)
+    ]
+    return bool(Idle(world, [*there, *holds]).models(victim))
+
+
+def _needless(world: World, claim: Job, ranks: dict[str, Rank]) -> bool:
+    """Whether the claim would fit if everybody left whom it may evict, and those stayed who move.
+
+    Not judged where cards are reserved or must stay free, and may not be free to the claim for that.
+    """
+    if world.plan.reservations or any(not queue.lend for queue in world.snapshot.queues):
+        return False
+    there = [use for use in world.running.values() if not _evictable(use, claim, ranks)]
+    others = [use for name, use in world.holds.items() if name != claim.id]
+    return bool(Idle(world, [*there, *world.starts.values(), *others]).models(claim))
+
+
+def _evictable(use: Use, claim: Job, ranks: dict[str, Rank]) -> bool:
+    """Whether a guaranteed claim might evict somebody (§3)."""
+    job = use.job
+    if not job.preemptible or job.state is RunState.DRAINING:
+        return False
+    if job.queue == claim.queue:
+        return (claim.preemptible, -claim.priority) < (job.preemptible, -job.priority)
+    return ranks.get(job.id, Rank.OPPORTUNISTIC) is not Rank.GUARANTEED

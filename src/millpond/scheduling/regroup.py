@@ -1,0 +1,273 @@
+"""Regrouping (scheduling §5, consolidation): moves for a guaranteed claim whose cards are there, but scattered.
+
+All guarantees together fit the pool, so what a guaranteed claim needs is always somewhere: free, or with somebody who
+may be evicted for it.  But guaranteed jobs of other queues, which nobody may evict, can sit in between.  Once the claim
+has waited `consolidate_after` they are moved: who only borrows leaves as for any claim, and guaranteed jobs with a
+checkpoint leave if they are smaller than the claim and find cards elsewhere at once, free or by an eviction of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import combinations, islice
+
+from millpond.scheduling.consolidate import saves, view_freed, view_less
+from millpond.scheduling.decisions import Rank
+from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place, view_fits
+from millpond.scheduling.masks import offers_soon
+from millpond.scheduling.pool import View
+from millpond.scheduling.preempt import Eviction
+from millpond.scheduling.quota import Dims, Queue
+from millpond.scheduling.reserve import earliest
+from millpond.scheduling.sets import minimal_sets
+from millpond.scheduling.snapshot import Job, RunState, Seat
+from millpond.scheduling.state import State
+from millpond.scheduling.tasks import Kind, Task, behind, reclaimable
+
+_LISTED = 8
+"""So many jobs of a node, the cheapest, are looked at."""
+
+_SPARE = 4
+"""So many nodes beyond those needed are tried in other combinations."""
+
+_TRIES = 64
+"""So many combinations of nodes are tried."""
+
+Cost = tuple[int, int, int, int]
+"""Lost work of those who move; of those evicted the highest rank, from below, and the lost work; milli-cards of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regrouping:
+    """The evictions that make room for a claim; those of `moved` start again elsewhere."""
+
+    eviction: Eviction
+    moved: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Clearing:
+    """One node, and who must move from it and who be evicted there, so that the claim fits."""
+
+    view: View
+    moved: tuple[Task, ...]
+    evicted: tuple[Task, ...]
+
+
+def regrouping_find(state: State, job: Job, ask: Ask) -> Regrouping | None:
+    """The cheapest moves, with what evictions they need, that let a claim start; None if there are none worth it.
+
+    Asked for claims that neither fit nor can evict their way in.  None also for a claim that is not guaranteed.
+    """
+    after = state.settings.consolidate_after
+    if after is None or job.submitted > state.now - after or ask.slice or not ask.milli:
+        return None
+    best: Regrouping | None = None
+    for model in state.pool.models(job.gpu):
+        found = _Search(state, job, ask, model).find() if state.firm_fits(job, ask.total, model) else None
+        if found is not None and (best is None or _order(found) < _order(best)):
+            best = found
+    return best
+
+
+def _order(found: Regrouping) -> tuple[object, ...]:
+    return found.eviction.cost, found.eviction.key
+
+
+class _Search:
+    """One claim on one model."""
+
+    def __init__(self, state: State, job: Job, ask: Ask, model: str) -> None:
+        self._state, self._job, self._ask, self._model = state, job, ask, model
+        self._leaf = state.leaf(job)
+        self._dims = state.tree.dims_of(model)
+        self._most = ask.total * state.settings.lost_work_cap
+
+    def find(self) -> Regrouping | None:
+        state, ask = self._state, self._ask
+        if state.claim_rank(self._leaf, ask.total, self._dims) is not Rank.GUARANTEED:
+            return None
+        if any(state.usage.cap_lacks(self._leaf, ask.total, self._dims)):
+            return None
+        offers = offers_soon(state, self._job, ask, self._model)
+        clearings = [clearing for view in offers if (clearing := self._clearing(view)) is not None]
+        if len(clearings) < ask.nodes:
+            return None
+        clearings.sort(key=lambda one: (self._cost(one.moved, one.evicted), one.view.room.index))
+        best: tuple[Cost, Regrouping] | None = None
+        for chosen in islice(combinations(clearings[: ask.nodes + _SPARE], ask.nodes), _TRIES):
+            found = self._together(chosen)
+            if found is not None and (best is None or (found[0], _order(found[1])) < (best[0], _order(best[1]))):
+                best = found
+        return best[1] if best is not None and self._worth(best[0][0]) else None
+
+    def _worth(self, lost: int) -> bool:
+        """Whether the claim gains more by starting now than those lose who move."""
+        fit = earliest(self._state, self._job, self._ask, self._model)
+        wait = self._state.settings.lost_work_cap
+        if fit is not None:
+            wait = min(wait, fit.time - self._state.now)
+        return lost < self._ask.total * wait
+
+    def _cost(self, moved: Iterable[Task], evicted: Iterable[Task]) -> Cost:
+        state, moving, leaving = self._state, list(moved), list(evicted)
+        ranks = [Rank.OPPORTUNISTIC - state.walk(task.leaf.tenant).ranks[task.id] for task in leaving]
+        return (
+            sum(state.lost(task) for task in moving),
+            max(ranks, default=0),
+            sum(state.lost(task) for task in leaving),
+            sum(task.milli for task in (*moving, *leaving)),
+        )
+
+    # -- one node
+
+    def _clearing(self, view: View) -> _Clearing | None:
+        """The cheapest way to make the claim fit on a node; None if there is none."""
+        here = list(self._state.sitting.get(view.room.name, {}).values())
+        evictable = [task for task in here if _evictable(self._state, self._job, task)]
+        moved: tuple[Task, ...] = ()
+        bare = view_freed(view, evictable)
+        if not view_fits(bare, self._ask):
+            movable = [task for task in here if self._movable(task)]
+            moved = self._cheapest(bare, movable, lambda tasks: self._cost(tasks, ()))
+            if not moved:
+                return None
+        base = view_freed(view, moved)
+        if view_fits(base, self._ask):
+            return _Clearing(view, moved, ())
+        evicted = self._cheapest(base, evictable, lambda tasks: self._cost((), tasks))
+        return _Clearing(view, moved, evicted or tuple(evictable))
+
+    def _movable(self, task: Task) -> bool:
+        """Whether a guaranteed job of another leaf may be moved for the claim."""
+        state, job = self._state, task.job
+        if task.kind is not Kind.RUNNING or job.state is not RunState.RUNNING or not state.may_leave(task):
+            return False
+        if task.leaf is self._leaf or not saves(job) or task.milli >= self._ask.total or state.lost(task) >= self._most:
+            return False
+        rested = max(state.settings.consolidate_after or 0, state.settings.min_runtime)
+        if state.now - task.admitted < rested:
+            return False
+        return state.walk(task.leaf.tenant).ranks[task.id] is Rank.GUARANTEED
+
+    def _cheapest(self, view: View, tasks: list[Task], cost: Callable[[tuple[Task, ...]], Cost]) -> tuple[Task, ...]:
+        """The cheapest set of `tasks` without which the claim fits on a node; empty if there is none."""
+        state = self._state
+        listed = sorted(tasks, key=lambda task: (state.lost(task), task.milli, task.id))[:_LISTED]
+
+        def chosen(mask: int) -> tuple[Task, ...]:
+            return tuple(task for number, task in enumerate(listed) if mask >> number & 1)
+
+        def enough(mask: int) -> bool:
+            return view_fits(view_freed(view, chosen(mask)), self._ask)
+
+        masks = minimal_sets([1 << number for number in range(len(listed))], enough)
+        return min(map(chosen, masks), key=lambda found: (cost(found), _ids(found)), default=())
+
+    # -- all nodes
+
+    def _together(self, chosen: tuple[_Clearing, ...]) -> tuple[Cost, Regrouping] | None:
+        """What these nodes cost together; None if some of those who move would find no other cards."""
+        rooms = self._state.pool.by_name
+        moved = {task.id for clearing in chosen for task in clearing.moved}
+        found = {task.id: task for clearing in chosen for task in (*clearing.moved, *clearing.evicted)}
+        tasks = self._spared(chosen, list(found.values()), moved)
+        moving = [task for task in tasks if task.id in moved]
+        leaving = [task for task in tasks if task.id not in moved]
+        seats = place([view_freed(clearing.view, tasks) for clearing in chosen], self._ask)
+        if not moving or seats is None or not self._moved_fit(seats, moving, tasks) or self._lend_lack(leaving):
+            return None
+        cost = self._cost(moving, leaving)
+        key = (tuple(sorted(rooms[seat.node].index for seat in seats)), _ids(tasks))
+        price = (cost[1], 0, cost[0] + cost[2], cost[3], len(tasks))
+        eviction = Eviction(Rank.GUARANTEED, (*leaving, *moving), seats, price, key)
+        return cost, Regrouping(eviction, frozenset(task.id for task in moving))
+
+    def _spared(self, chosen: tuple[_Clearing, ...], tasks: list[Task], moved: set[str]) -> list[Task]:
+        """`tasks` without those who turn out to be needless since somebody leaves several nodes at once."""
+        for task in sorted(tasks, key=lambda task: (task.id not in moved, -self._state.lost(task), task.id)):
+            rest = [other for other in tasks if other is not task]
+            if place([view_freed(clearing.view, rest) for clearing in chosen], self._ask) is not None:
+                tasks = rest
+        return tasks
+
+    def _lend_lack(self, leaving: list[Task]) -> bool:
+        """Whether queues that do not lend would lack what they must find free; who moves takes as much as before."""
+        state, returned = self._state, dict[Queue, int]()
+        for task in leaving:
+            for queue in task.leaf.path:
+                returned[queue] = returned.get(queue, 0) + task.milli
+
+        def free() -> int:
+            return free_milli(state.soon(self._job, self._model)) + sum(task.milli for task in leaving)
+
+        return state.lend_lack(self._leaf, self._ask.total, self._model, free, returned) > 0
+
+    # -- where they go
+
+    def _moved_fit(self, seats: tuple[Seat, ...], moving: list[Task], gone: list[Task]) -> bool:
+        """Whether all who move find other cards at once: free ones, or such as they may evict somebody from."""
+        taken: dict[str, list[tuple[Seat, Job]]] = {}
+        for seat in seats:
+            taken.setdefault(seat.node, []).append((seat, self._job))
+        for task in sorted(moving, key=lambda task: task.key):
+            spot = self._spot(task, taken, gone)
+            if spot is None:
+                return False
+            for seat in spot:
+                taken.setdefault(seat.node, []).append((seat, task.job))
+        return True
+
+    def _spot(self, task: Task, taken: dict[str, list[tuple[Seat, Job]]], gone: list[Task]) -> tuple[Seat, ...] | None:
+        """Where somebody may start again when those of `gone` have left and others have `taken` seats."""
+        state, ask = self._state, ask_make(task.job)
+        for model in state.pool.models(task.job.gpu):
+            on = ask_on(state.pool, ask, model)
+            views = [
+                view_less(view_freed(view, gone), taken.get(view.room.name, ())) for view in state.soon(task.job, model)
+            ]
+            spot = place(views, on)
+            if spot is None:
+                again = _Again(state, task, state.tree.dims_of(model), gone)
+                spot = place([view_freed(view, again.evictable(view.room.name)) for view in views], on)
+            if spot is not None:
+                return spot
+        return None
+
+
+class _Again:
+    """The claim of somebody who has been moved: whom it may evict (§3), with those of `gone` out of the way."""
+
+    def __init__(self, state: State, task: Task, dims: Dims, gone: list[Task]) -> None:
+        self._state, self._task = state, task
+        self._gone = frozenset(other.id for other in gone)
+        self._walk = state.walk_with((task.leaf, task.milli, dims), self._gone)
+
+    def evictable(self, node: str) -> list[Task]:
+        """Those on a node whom it may evict."""
+        here = self._state.sitting.get(node, {}).values()
+        return [task for task in here if task.id not in self._gone and self._state.may_leave(task) and self._may(task)]
+
+    def _may(self, other: Task) -> bool:
+        state, leaf, claim = self._state, self._task.leaf, self._walk.claim
+        if claim is None or (claim >= Rank.BORROWED_PROD and state.protecting):
+            return False
+        if other.leaf is leaf:
+            return behind(other.job, self._task.job) and self._walk.ranks[other.id] >= claim
+        family = other.leaf.tenant is leaf.tenant
+        ranks = self._walk.ranks if family else state.walk(other.leaf.tenant).ranks
+        return reclaimable(ranks[other.id], claim, family=family)
+
+
+def _evictable(state: State, job: Job, task: Task) -> bool:
+    """Whether a guaranteed claim may evict somebody (§3), as ranks are now."""
+    if not state.may_leave(task):
+        return False
+    if task.leaf is state.leaf(job):
+        return behind(task.job, job)
+    return state.walk(task.leaf.tenant).ranks[task.id] > Rank.GUARANTEED
+
+
+def _ids(tasks: Iterable[Task]) -> tuple[str, ...]:
+    return tuple(sorted(task.id for task in tasks))
