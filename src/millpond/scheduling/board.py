@@ -145,8 +145,8 @@ class Board:
         found: list[int] = []
         for _ in range(min(count, len(scores))):
             index = int(scores.argmax())
-            if row.cells[index] == NEVER or index in without:
-                break
+            if row.cells[index] == NEVER or index in without or index in found:
+                break  # only those are left that do not fit, must not be, or have been taken
             found.append(index)
             scores[index] = NEVER + NEVER // 2
         return found

@@ -122,6 +122,16 @@ def test_rows_are_dropped_when_there_are_too_many_and_the_log_is_cut(monkeypatch
     assert board.score(last, 0) == board.score(last, 1) > NEVER
 
 
+def test_no_node_is_taken_twice_when_fewer_are_left_than_asked_for() -> None:
+    """The first node has been taken and the last must not be: both look equally bad, and the first one comes first."""
+    rooms = Pool(pool(3, 1))
+    board = Placer(rooms, {}).board()
+    wanted = job("a", "t/batch", 1, nodes=3)
+    row = board.row(wanted.gpu, tuple(rooms.models(wanted.gpu)), ask_make(wanted))
+    assert board.top(row, 3, without=frozenset({2})) == [0, 1]
+    assert board.many(row, 3, without=frozenset({2})) is None
+
+
 def test_equals_are_all_the_best() -> None:
     _, by = placer(*pool(3))
     board = by.board()
