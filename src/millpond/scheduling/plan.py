@@ -64,6 +64,8 @@ class Pass:
         self.barred: dict[str, list[str]] = {}
         """Jobs that found cards free when it was their turn, and for whom these were reserved."""
         self.dropped = set(state.dropped)
+        self.relieved = False
+        """Somebody has lost his place, or no longer counts: who was judged before may have more now."""
         state.pool.demand_set(state.waiters.slices)
         options.begin()
         limits.begin()
@@ -141,7 +143,12 @@ class Pass:
         """Judge again who turns out to have no reason to wait.  Returns why the others do, if ``waits`` asks for it."""
         found = self._waits() if waits else {}
         for _ in range(_ROUNDS):
-            free = [job_id for job_id in self.waiting if self._idle(job_id, found.get(job_id))]
+            relieved, self.relieved = self.relieved, False
+            free = [
+                job_id
+                for job_id in self.waiting
+                if self._idle(job_id, found.get(job_id)) or (relieved and self._able(job_id))
+            ]
             if not free:
                 break
             for job_id in free:
@@ -159,6 +166,13 @@ class Pass:
         if job_id in self.held:
             return False
         return not (self._reasons(self.state.jobs[job_id]) if known is None else known)
+
+    def _able(self, name: str) -> bool:
+        """Whether a job that was judged in vain would get cards if it were judged now."""
+        if not self._lacks(name):
+            return False
+        job = self.state.jobs[name]
+        return self.options.start(job) is not None or self._eviction(job) is not None
 
     def _lacks(self, name: str) -> bool:
         """Whether a waiting job has been judged and has got no cards."""
@@ -249,6 +263,7 @@ class Pass:
                 continue
             state.remove(victim)
             state.recount(victim.victims)
+            self.relieved = True
             self.starts.pop(victim.id, None)
             if self.held.pop(victim.id, None) is not None:
                 self.waiting.pop(victim.id, None)
@@ -283,6 +298,7 @@ class Pass:
         for leaver in leavers:
             if leaver.counted:
                 state.uncount(leaver)
+                self.relieved = True
         state.add(task)
         self.waiting[job.id] = rank
         self.held[job.id] = HoldFor(job.id, rank, seats, until, task.victims)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from millpond.domain.reasons import Code
+from millpond.scheduling.check import check
 from millpond.scheduling.order import Order
 from millpond.scheduling.state import State
-from tests.builders import codes, job, plan, pool, queue, running, snapshot, started
+from tests.builders import codes, draining, job, plan, pool, queue, running, snapshot, started
 
 
 def test_leaf_order() -> None:
@@ -89,3 +90,26 @@ def test_an_elastic_gang_shrinks_to_its_cap_and_its_room() -> None:
     jobs = [job("p", "t/batch", "1..4", nodes=2)]
     result = plan(snapshot(pool(2), [queue("t/batch", c=6)], jobs))
     assert [len(seat.cards) for seat in result.start[0].seats] == [3, 3]
+
+
+def test_what_a_job_leaves_that_loses_its_place_goes_to_the_first_who_waits() -> None:
+    """The firm one takes half of what the wide one had; the rest is for the next of the queue, not for the least."""
+    wide = job("wide", "a/prod", 4, preemptible=True, submitted=-200)
+    following = job("next", "a/prod", 2, preemptible=True, submitted=-100)
+    firm = job("firm", "a/prod", 2, priority=10, preemptible=False)
+    least = job("least", "b/besteffort", 2)
+    given = snapshot(pool(1, 4), [queue("a/prod", g=2), queue("b/besteffort")], [wide, following, firm, least])
+    result = plan(given)
+    assert sorted(started(result)) == ["firm", "next"]
+    assert check(given, result) == ()
+
+
+def test_who_was_too_much_for_a_guarantee_is_judged_again_when_somebody_no_longer_counts() -> None:
+    """The one who leaves fills the guarantee until a hold counts in its place, which may be stopped."""
+    leaver = draining(running("r", "a/prod", "n1", 2), until=10)
+    victim = running("v", "b/besteffort", "n1", 2, cards=(2, 3))
+    firm, soft = job("firm", "a/prod", 1), job("soft", "a/prod", 2, priority=10, preemptible=True)
+    given = snapshot(pool(1, 4), [queue("a/prod", g=2), queue("b/besteffort")], [leaver, victim, firm, soft])
+    result = plan(given)
+    assert {hold.job: hold.victims for hold in result.hold} == {"firm": ("v",), "soft": ("r",)}
+    assert check(given, result) == ()
