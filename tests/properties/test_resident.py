@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from millpond.scheduling.decisions import plan_bytes
 from millpond.scheduling.plan import plan
 from millpond.scheduling.resident import Resident
-from millpond.scheduling.snapshot import RunState, Snapshot
+from millpond.scheduling.snapshot import NodeState, RunState, Snapshot
 from millpond.simulation.driver import Simulation
 from millpond.simulation.jobs import Work
 from tests.properties.worlds import snapshots, waiting_jobs
 
-EVENTS = ("plan", "adopt", "adopt", "arrive", "arrive", "end", "gone", "save", "node", "time", "unhold", "leave")
+EVENTS = (
+    "plan", "adopt", "adopt", "arrive", "arrive", "end", "gone", "save", "node", "node", "pool", "time", "unhold",
+    "leave",
+)  # fmt: skip
 
 
 class Twins:
@@ -48,12 +51,39 @@ class Twins:
             job = data.draw(waiting_jobs(f"x{self.count}", self.leaves))
             resident.job_put(replace(job, submitted=world.now + data.draw(st.sampled_from([0, -5, -4000, 30]))))
         elif what == "node":
-            node = data.draw(st.sampled_from(world.nodes))
-            resident.node_put(replace(node, cordoned=not node.cordoned))
+            resident.node_put(self._node(data.draw(st.sampled_from(world.nodes)), data))
+        elif what == "pool":
+            self._pool(data.draw(st.sampled_from(world.nodes)), data)
         elif what == "unhold" and world.holds:
             resident.hold_gone(data.draw(st.sampled_from(sorted(hold.job for hold in world.holds))))
         elif what in {"end", "gone", "save", "leave"}:
             self._runner(what, data)
+
+    def _node(self, node: NodeState, data: st.DataObject) -> NodeState:
+        """The node in another state."""
+        match data.draw(st.sampled_from(["cordoned", "draining", "lost", "card", "spec", "taint"])):
+            case "card":
+                card = data.draw(st.integers(0, 8))
+                return replace(node, bad_cards=node.bad_cards ^ {card})
+            case "spec":
+                cpu = data.draw(st.sampled_from([0, 4000, node.spec.cpu + 8000]))
+                rack = data.draw(st.sampled_from(["r1", "r2"]))
+                return replace(node, spec=replace(node.spec, cpu=cpu, labels=(("rack", rack),)))
+            case "taint":
+                return replace(node, spec=replace(node.spec, taints=() if node.spec.taints else ("broken",)))
+            case word:
+                return replace(node, **{word: not getattr(node, word)})
+
+    def _pool(self, node: NodeState, data: st.DataObject) -> None:
+        """A node more or less, or other cards in one."""
+        what = data.draw(st.sampled_from(["more", "less", "cards"]))
+        if what == "more":
+            self.resident.node_put(replace(node, spec=replace(node.spec, name="n0")))
+        elif what == "less" and len(self.resident.snapshot().nodes) > 1:
+            self.resident.node_gone(node.spec.name)
+        elif node.spec.cards is not None:
+            fewer = replace(node.spec.cards, count=max(1, node.spec.cards.count - 1), islands=())
+            self.resident.node_put(replace(node, spec=replace(node.spec, cards=fewer)))
 
     def _runner(self, what: str, data: st.DataObject) -> None:
         """Something happens to a job: it ends, is back in its queue, saves its work, begins to leave."""

@@ -45,6 +45,24 @@ class Block:
         size_count(self.counts, (task.dims, task.milli), sign)
         take(self.sums, -sign * task.milli, task.dims)
 
+    def append(self, task: Task) -> bool:
+        """Add a task that comes last, to a block that is up to date; whether it fits."""
+        fit = fits(self.deserved, task.milli, task.dims)
+        whole = self.rest is self.tasks
+        if fit:
+            if whole:
+                self.rest = list(self.tasks)
+            take(self.deserved, task.milli, task.dims)
+            if fits(self.guarantee, task.milli, task.dims):
+                take(self.guarantee, task.milli, task.dims)
+        else:
+            size_count(self.passed, (task.dims, task.milli), 1)
+            if not whole:
+                self.rest.append(task)
+        self.tasks.append(task)
+        self.count(task, 1)
+        return fit
+
     def walk(self, guarantee: Vector, deserved: Vector) -> None:
         """Walk the block with so much left before it."""
         self.before = (guarantee, deserved)
@@ -106,6 +124,11 @@ class LeafStanding:
         self.crowd += 1
         self.stamp += 1
         if self.plain or not task.milli:
+            return
+        last = self._blocks[-1] if self._blocks else None
+        if last is not None and not last.stale and last.tasks[-1].key < task.key and len(last.tasks) < 2 * _BLOCK:
+            if not last.append(task):
+                size_count(self.passed, (task.dims, task.milli), 1)
             return
         index = self._index(task)
         if not self._blocks:

@@ -18,7 +18,7 @@ from millpond.domain.amounts import CARD
 from millpond.domain.cards import CardRequest
 from millpond.scheduling.columns import Columns, Flags, Ints
 from millpond.scheduling.fit import Ask, cards_enough, seat_make
-from millpond.scheduling.pool import Pool, View
+from millpond.scheduling.pool import Pool, Room, View, room_may
 from millpond.scheduling.prices import Book, scarcity_price
 from millpond.scheduling.score import NEVER, TIE_BITS, Cell, card_choose, cell_card, cell_score, view_score
 from millpond.scheduling.snapshot import Seat
@@ -115,6 +115,16 @@ class Board:
                     allowed[room.index] = True
             found = self._domains[gpu, models] = (allowed, np.array(allowed, dtype=np.bool_))
         return found
+
+    def room_set(self, room: Room) -> None:
+        """A node may have opened or closed."""
+        index = room.index
+        for (gpu, models), (allowed, flags) in self._domains.items():
+            allowed[index] = flags[index] = _may(room, gpu, models)
+        for (gpu, models, _), row in self._rows.items():
+            row.allowed[index] = row.may[index] = _may(room, gpu, models)
+            if not row.allowed[index]:
+                row.cells[index] = NEVER
 
     # -- asking
 
@@ -277,3 +287,8 @@ class Board:
             half = len(log) // 2
             del log[:half]
             self._cut += half
+
+
+def _may(room: Room, gpu: CardRequest, models: tuple[str, ...]) -> bool:
+    """Whether a request may use a node as one of these models."""
+    return room.open and ("" in models or (room.kind.model in models and room_may(room, gpu)))

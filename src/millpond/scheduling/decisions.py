@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 from millpond.domain.reasons import Reason
 from millpond.scheduling.snapshot import Seat
@@ -28,13 +29,23 @@ class Rank(IntEnum):
         return self.name.lower().replace("_", "-")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False, unsafe_hash=True)
 class Start:
     """Start `job` on exactly these seats, one a node, in rank order."""
 
-    job: str
-    rank: Rank
-    seats: tuple[Seat, ...]
+    job: Final[str]
+    rank: Final[Rank]
+    seats: Final[tuple[Seat, ...]]
+
+    def __init__(
+        self,
+        job: str,
+        rank: Rank,
+        seats: tuple[Seat, ...],
+    ) -> None:
+        self.job = job
+        self.rank = rank
+        self.seats = seats
 
 
 @dataclass(frozen=True, slots=True)

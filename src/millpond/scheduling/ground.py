@@ -15,7 +15,7 @@ from millpond.scheduling.blocks import LeafStanding
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.ends import Ends
 from millpond.scheduling.kept import Kept
-from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, pool_size
+from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, Room, pool_size
 from millpond.scheduling.quota import Dims, Queue, tree_build
 from millpond.scheduling.rank import Claim, Walk, inner_queues, leaves_of, tenant_walk
 from millpond.scheduling.snapshot import Hold, Job, NodeState, Seat, Settings
@@ -144,6 +144,14 @@ class Ground:
         self.version = self._tick
 
     # -- changing
+
+    def node_put(self, node: NodeState) -> Room | None:
+        """A node is in another state now.  None where that would be another pool: a new node, or other cards."""
+        room = self.pool.node_set(node)
+        if room is not None:
+            self.touch()
+            self.freed = self._tick
+        return room
 
     def add(self, task: Task) -> None:
         """Seat a task."""

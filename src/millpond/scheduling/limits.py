@@ -38,6 +38,10 @@ class Limits:
             group.judged, group.bound, group.reasons = moment, kept, self._find(job, group.ask)
         return group.reasons
 
+    def forget(self) -> None:
+        """A node is in another state: more or less may be possible at all."""
+        self._static.clear()
+
     def begin(self) -> None:
         """A pass begins."""
         self._pass += 1

@@ -81,8 +81,11 @@ def cards_pick(view: View, whole: int, level: str = "") -> tuple[int, ...]:
         holding = [mask & idle for mask in islands_at(kind, level) if (mask & idle).bit_count() >= whole]
         if holding:
             idle = min(holding, key=lambda mask: (mask.bit_count(), mask & -mask))
-    taken = _pick(_tree(link_levels(kind), kind.count), idle, whole)
-    return tuple(card for card in range(kind.count) if taken >> card & 1)
+    room = view.room
+    if not room.islands:
+        room.islands = _tree(link_levels(kind), kind.count)
+    taken = _lowest(idle, whole) if len(room.islands) == 1 else _pick(room.islands, idle, whole)
+    return tuple([card for card in range(kind.count) if taken >> card & 1])
 
 
 def _pick(tree: Masks, idle: int, need: int) -> int:

@@ -15,7 +15,7 @@ from millpond.domain.links import LINK_LEVELS
 from millpond.scheduling.board import Board, Row
 from millpond.scheduling.fit import Ask
 from millpond.scheduling.mix import mix_demands
-from millpond.scheduling.pool import Pool, View
+from millpond.scheduling.pool import Pool, Room, View
 from millpond.scheduling.prices import Book, Kinds, book_make
 from millpond.scheduling.score import NEVER
 from millpond.scheduling.snapshot import Seat
@@ -40,6 +40,11 @@ class Placer:
         self._book = book_of(tuple(sorted(mix.items())), pool_kinds(self._pool))
         if self._board is not None:
             self._board.book_set(self._book)
+
+    def room_set(self, room: Room) -> None:
+        """A node is in another state."""
+        if self._board is not None:
+            self._board.room_set(room)
 
     def board(self) -> Board:
         if self._board is None:

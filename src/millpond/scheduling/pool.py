@@ -10,7 +10,9 @@ memory slots slices take is kept beside it, for rooms that have any.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Final
 
 from millpond.domain.amounts import CARD
@@ -30,6 +32,8 @@ _BROKEN: Final = 1 << 40
 
 ALL_SLOTS: Final = MEDIA | (MEDIA - 1)
 """A mask of every slot that any card has."""
+
+_INDEX = attrgetter("index")
 
 _NO_CARDS = CardKind(model="", vendor="", memory=0, count=0)
 
@@ -61,31 +65,18 @@ class View:
         self.slices = slices
 
 
+def state_open(state: NodeState) -> bool:
+    """Whether new work may start on a node."""
+    return not (state.cordoned or state.draining or state.lost or state.spec.taints)
+
+
 class Room:
     """One node.  ``open`` says that new work may start there; ``now`` is its present view, always up to date."""
 
     __slots__ = (
-        "_soon",
-        "beside",
-        "broken",
-        "cards",
-        "changes",
-        "cpu",
-        "demand",
-        "index",
-        "key",
-        "kind",
-        "labels",
-        "memory",
-        "name",
-        "now",
-        "open",
-        "slices",
-        "sort",
-        "state",
-        "table",
-        "whole",
-    )
+        "_soon", "beside", "broken", "cards", "changes", "cpu", "demand", "index", "islands", "key", "kind", "labels",
+        "memory", "name", "now", "open", "slices", "sort", "state", "table", "whole",
+    )  # fmt: skip
 
     def __init__(self, state: NodeState, index: int, demand: Mapping[str, int], changes: list[int]) -> None:
         spec = state.spec
@@ -97,12 +88,14 @@ class Room:
         self.name = spec.name
         self.key = natural_key(spec.name)
         self.kind = spec.cards or _NO_CARDS
+        self.islands: tuple[int, ...] = ()
+        """Its islands as bit masks (`links`); none as long as nobody has asked."""
         self.sort = 0
         """Rooms of one number have the same kind of cards."""
         self.table: SliceTable | None = slice_table_of(self.kind)
         """How the cards of this node divide; None if they do not."""
         self.labels = dict(spec.labels)
-        self.open = not (state.cordoned or state.draining or state.lost or spec.taints)
+        self.open = state_open(state)
         self.broken = frozenset(card for card in state.bad_cards if card < self.kind.count)
         self.cards = [[_BROKEN if card in self.broken else 0 for card in range(self.kind.count)], *self._zeros(2)]
         self.cpu = [0, 0, 0]
@@ -137,6 +130,19 @@ class Room:
         view.largest = CARD if idle else max(free, default=0)
         view.cpu, view.memory = self.rest(self.cpu, self.memory)
         view.slices = self.slices_now(self.cards, self.slices) if self.slices is not None else None
+
+    def state_set(self, state: NodeState) -> None:
+        """The node is in another state, with the same cards."""
+        spec = state.spec
+        broken = frozenset(card for card in state.bad_cards if card < self.kind.count)
+        for card in broken - self.broken:
+            self.cards[RUN][card] += _BROKEN
+        for card in self.broken - broken:
+            self.cards[RUN][card] -= _BROKEN
+        self.state, self.broken = state, broken
+        self.labels, self.open = dict(spec.labels), state_open(state)
+        self.whole = view_make(self, [CARD] * self.kind.count, spec.cpu, spec.memory)
+        self.refresh()
 
     def rest(self, cpu: list[int], memory: list[int]) -> tuple[int, int]:
         """The CPU and memory that are left when the layers take so much of them."""
@@ -219,6 +225,20 @@ class Room:
         return view_make(self, free, cpu, memory, self._slices_of(RUN))
 
 
+def _with(found: dict[str, list[Room]], room: Room, gpu: CardRequest) -> dict[str, list[Room]]:
+    """The open rooms that a request may use, after one of them has opened or closed."""
+    if not gpu.none and not room_may(room, gpu):
+        return found
+    model = "" if gpu.none else room.kind.model
+    rooms = found.setdefault(model, [])
+    place = bisect_left(rooms, room.index, key=_INDEX)
+    if room.open:
+        rooms.insert(place, room)
+    else:
+        del rooms[place]
+    return {model: found[model] for model in sorted(found) if found[model]}
+
+
 def room_may(room: Room, gpu: CardRequest) -> bool:
     """Whether the cards of a node are such as a request names."""
     kind = room.kind
@@ -297,6 +317,19 @@ class Pool:
         if found is None:
             found = self._configured[gpu] = self._matching(gpu, open_only=False)
         return found
+
+    def node_set(self, state: NodeState) -> Room | None:
+        """Take over another state of a node; None where that is another pool: a new node, or other cards."""
+        room = self.by_name.get(state.spec.name)
+        if room is None or (room.state.spec.cards or _NO_CARDS) != (state.spec.cards or _NO_CARDS):
+            return None
+        opened = room.open
+        room.state_set(state)
+        self.empty.clear()
+        if room.open is not opened:
+            for gpu, found in self._open.items():
+                self._open[gpu] = _with(found, room, gpu)
+        return room
 
     def demand_set(self, wanted: Mapping[str, int]) -> None:
         """Note how many slices of each profile the waiting jobs want."""

@@ -57,10 +57,19 @@ class Resident:
         self._state.job_gone(job_id)
 
     def node_put(self, node: NodeState) -> None:
-        """A node is new, or in another state.  Nodes change so rarely that everything may be built anew."""
-        if self._nodes.get(node.spec.name) != node:
+        """A node is new, or in another state.  Only where its cards are others is everything built anew."""
+        if self._nodes.get(node.spec.name) == node:
+            return
+        self._undo()
+        room = self._state.node_put(node)
+        if room is None:
             nodes = {**self._nodes, node.spec.name: node}
             self._load(replace(self.snapshot(), nodes=tuple(nodes.values())))
+            return
+        self._nodes[node.spec.name] = node
+        self._state.placer.room_set(room)
+        self._state.waiters.forget()
+        self._limits.forget()
 
     def node_gone(self, name: str) -> None:
         """A node is no longer configured."""
@@ -101,6 +110,7 @@ class Resident:
         state = self._state
         return replace(
             self._base,
+            nodes=tuple(self._nodes.values()),
             now=state.now,
             jobs=tuple(state.jobs.values()),
             holds=tuple(state.records.values()),

@@ -147,8 +147,8 @@ class State(Ground):
             self.records.pop(name, None)
         self.holds = {hold.job: Hold(hold.job, hold.seats, hold.until, hold.victims) for hold in plan.hold}
         self.records.update(self.holds)
-        if plan.evict or plan.hold or plan.drop_holds:
-            self.touch()
+        if plan.evict or plan.hold or plan.drop_holds or (plan.start and self.protecting):
+            self.touch()  # who starts is no longer anybody's to take back: `min_runtime` protects him
 
     # -- holds
 

@@ -166,7 +166,8 @@ class Waiting:
             if not group.jobs:
                 self._kin[group.kin_key] = group.kin
                 group.kin.groups += 1
-            self.groups[group.key] = line.groups[group.key] = self._group_of[job.id] = group
+                self.groups[group.key] = line.groups[group.key] = group
+            self._group_of[job.id] = group
             group.put(job)
             if job.gpu.slice:
                 self._slices(job, 1)

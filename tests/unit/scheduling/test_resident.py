@@ -38,6 +38,19 @@ def test_a_node_comes_and_goes() -> None:
     same(resident, world())
 
 
+def test_another_state_of_a_node_costs_one_node() -> None:
+    resident, given = Resident(world()), world()
+    same(resident, given)
+    state, first = resident._state, given.nodes[0]
+    for after in (replace(first, cordoned=True), replace(first, bad_cards=frozenset({1})), first):
+        resident.now_set(resident.now)  # takes back the plan that nobody adopted
+        logged = len(state.pool.changes)
+        resident.node_put(after)
+        assert state.pool.changes[logged:] == [state.pool.by_name[first.spec.name].index]
+        same(resident, replace(given, nodes=(after, *given.nodes[1:])))
+    assert resident._state is state
+
+
 def test_a_job_of_a_queue_that_nobody_configured_waits_at_a_closed_one() -> None:
     resident = Resident(world())
     stray = job("x", "b/batch", 1)
