@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millpond.domain.cards import card_request_parse
+from millpond.scheduling.fit import ask_make
+from millpond.scheduling.preempt import Attempt
+from millpond.scheduling.rank import tenant_walk
 from millpond.scheduling.snapshot import Job, Seat
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task
@@ -73,4 +78,17 @@ def _agree(state: State) -> None:
                 assert state.claim_rank(leaf, milli, dims) is walk.claim
     for tenant in state.tree.root.children:
         ranks = state.walk(tenant).ranks
+        assert ranks == tenant_walk(tenant, state.leaf_tasks).ranks
         assert state.worst(tenant) >= max(ranks.values(), default=-1)
+    _nobody_asked(state)
+
+
+def _nobody_asked(state: State) -> None:
+    """Where the standings say that nobody may be asked to leave, a look at everybody finds nobody."""
+    for leaf in state.tree.leaves:
+        for gpu, preemptible, priority in product(("A800:1", "A800:2", "H20:8"), (False, True), (50, 90)):
+            claim = Job("claim", leaf.name, card_request_parse(gpu), priority=priority, preemptible=preemptible)
+            model = next(iter(state.pool.models(claim.gpu)))
+            ask = ask_make(claim)
+            if not state.asked(leaf, claim, ask.total, model):
+                assert Attempt(state, claim, ask, model, caps=False).candidates(ever=True) == []

@@ -27,7 +27,11 @@ Step = tuple[Price, int, int]
 class Choice:
     """What `approach` chooses from: ``need`` of the rooms with options must come free; `Victims.enough` judges all."""
 
-    def __init__(self, victims: Victims, need: int) -> None:
+    def __init__(self, victims: Victims, need: int, horizon: int | None = None) -> None:
+        """Rooms that are not among those of `victims` cost at least ``horizon`` in lost work."""
+        self.horizon = horizon
+        self.short = False
+        """Whether a room beyond the horizon might have been chosen."""
         self.victims = victims
         self.need = need
         self.price = victims.price
@@ -38,10 +42,14 @@ class Choice:
         )
         """Every option of every room, the cheapest first."""
 
-    def cost(self, mask: int) -> tuple[int, int, int, int]:
+    def cost(self, mask: int) -> tuple[int, int, int]:
         """What decides between sets, but for ties."""
-        rank, lost, milli = self.price(mask)
-        return (rank, self.victims.inversions(mask), lost, milli)
+        return (self.victims.inversions(mask), *self.price(mask))
+
+    def heed(self, price: Price) -> None:
+        """A room of that price was chosen as the cheapest."""
+        if self.horizon is not None and price[0] >= self.horizon:
+            self.short = True
 
     def step(self, mask: int, banned: int) -> int:
         """The cheapest victims, besides those of `mask` and none of `banned`, that free one room more; 0 if none do.
@@ -64,8 +72,13 @@ class Choice:
             if best is not None and best <= (price, option):
                 break
             if room not in touched and not option & banned:
+                self.heed(price)
                 return option
-        return 0 if best is None else best[1]
+        if best is None:
+            self.short = self.horizon is not None
+            return 0
+        self.heed(best[0])
+        return best[1]
 
     def dear(self, mask: int) -> list[int]:
         """The victims of `mask`, the dearest first."""
@@ -156,19 +169,27 @@ def _grow(choice: Choice, mask: int, banned: int) -> int | None:
 def _rooms_cheapest(choice: Choice, banned: int) -> int | None:
     """The cheapest victims that free `need` rooms without anybody of `banned`; None when that cannot be."""
     if choice.need == 1:  # one room is enough: no sums
-        return next((option for _, option, _ in choice.steps if not option & banned), None)
+        for price, option, _ in choice.steps:
+            if not option & banned:
+                choice.heed(price)
+                return option
+        choice.short = choice.horizon is not None
+        return None
     rooms = [
         allowed for node in choice.victims.choices if (allowed := [mask for mask in node.options if not mask & banned])
     ]
-    best: dict[int, tuple[Price, int]] = {0: ((0, 0, 0), 0)}
-    for group in _groups(rooms):
-        steps = _group_steps(choice, group)
+    best: dict[int, tuple[Price, int]] = {0: ((0, 0), 0)}
+    gains = [_group_steps(choice, group) for group in _groups(rooms)]
+    if choice.horizon is not None:  # as many groups as are needed must be sure to be better than any room beyond
+        sure = sum(1 for steps in gains if choice.price(steps[0][1])[0] < choice.horizon)
+        choice.short = choice.short or sure < choice.need
+    for steps in gains:
         merged = dict(best)
         for have, (price, mask) in best.items():
             for gain, step in steps:
                 total = min(choice.need, have + gain)
                 added = choice.price(step)
-                both = (max(price[0], added[0]), price[1] + added[1], price[2] + added[2])
+                both = (price[0] + added[0], price[1] + added[1])
                 if total not in merged or (both, mask | step) < merged[total]:
                     merged[total] = (both, mask | step)
         best = merged
@@ -223,8 +244,8 @@ def _group_steps(choice: Choice, group: Sequence[Sequence[int]]) -> list[tuple[i
     return steps
 
 
-def _per_room(choice: Choice, group: Sequence[Sequence[int]], mask: int, step: int) -> tuple[int, int, int]:
+def _per_room(choice: Choice, group: Sequence[Sequence[int]], mask: int, step: int) -> tuple[int, int]:
     """Price of a step for each room that it frees, as an integer."""
-    rank, lost, _ = choice.price(step)
+    lost, _ = choice.price(step)
     gain = _ready(group, mask | step) - _ready(group, mask)
-    return (rank, lost * 1000 // max(gain, 1), step)
+    return (lost * 1000 // max(gain, 1), step)

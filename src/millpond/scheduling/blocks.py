@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from millpond.domain.jobs import QueueClass
 from millpond.scheduling.quota import Dims, Queue, Vector, fits, take
-from millpond.scheduling.tasks import Task
+from millpond.scheduling.tasks import OrderKey, Task
 
 Size = tuple[Dims, int]
 """Dimensions and milli-cards: tasks of one size fit together or not at all."""
@@ -212,6 +212,33 @@ class LeafStanding:
         self.guarantee = last.guarantee if last is not None else self.leaf.guarantee
         self.deserved = last.deserved if last is not None else self.leaf.deserved
         self._first = self._settled = len(blocks)
+
+    def before(self, key: OrderKey) -> tuple[Vector, Vector]:
+        """What those up to `key` in leaf order leave of guarantee and deserved."""
+        for block in reversed(self._blocks):
+            if block.tasks[0].key > key:
+                continue
+            if block.tasks[-1].key <= key:
+                return block.guarantee, block.deserved
+            guarantee, deserved = list(block.before[0]), list(block.before[1])
+            for task in block.tasks:
+                if task.key > key:
+                    break
+                if fits(deserved, task.milli, task.dims):
+                    take(deserved, task.milli, task.dims)
+                    if fits(guarantee, task.milli, task.dims):
+                        take(guarantee, task.milli, task.dims)
+            return guarantee, deserved
+        return self.leaf.guarantee, self.leaf.deserved
+
+    def rest_behind(self, key: OrderKey) -> bool:
+        """Whether anybody behind `key` was passed."""
+        for block in reversed(self._blocks):
+            if block.rest and block.rest[-1].key > key:
+                return True
+            if block.tasks[0].key <= key:
+                return False
+        return False
 
     def rest(self) -> Iterator[Task]:
         """Who was passed, in leaf order."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from millpond.scheduling.sets import Condition, bits_of, spare
 
-Price = tuple[int, int, int]
-"""(highest rank counted from below, lost work, milli-cards)."""
+Price = tuple[int, int]
+"""(lost work, milli-cards).  All that is chosen from could not do with a lower rank, so ranks decide nothing here."""
 
 
 def card_options(groups: Sequence[int], *, single: bool, price: Callable[[int], Price], enough: Condition) -> list[int]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from operator import attrgetter
 
+from millpond.domain.jobs import QueueClass
 from millpond.domain.queues import QueueConfig
 from millpond.scheduling.blocks import LeafStanding
 from millpond.scheduling.decisions import Rank
@@ -20,6 +21,7 @@ from millpond.scheduling.quota import Dims, Queue, tree_build
 from millpond.scheduling.rank import Claim, Walk, inner_queues, leaves_of, tenant_walk
 from millpond.scheduling.snapshot import Hold, Job, NodeState, Seat, Settings
 from millpond.scheduling.standing import TenantStanding
+from millpond.scheduling.stock import Stock
 from millpond.scheduling.tasks import Kind, Task, seats_milli
 from millpond.scheduling.usage import Usage
 
@@ -67,6 +69,7 @@ class Ground:
         self.kept_before: list[Kept] = []
         """Those of the pass before."""
         self._ends: Ends | None = None
+        self._stock: Stock | None = None
         self.cooling: dict[tuple[str, str], int] = {}
         """Pairs of leaves (claimant's, victim's) that cool down, and until when."""
         self.changed: set[Queue] = set()
@@ -151,6 +154,7 @@ class Ground:
         if room is not None:
             self.touch()
             self.freed = self._tick
+            self._stock = None
         return room
 
     def add(self, task: Task) -> None:
@@ -260,12 +264,27 @@ class Ground:
 
     def _count(self, task: Task, sign: int) -> None:
         self.touch()
+        if self._stock is not None:
+            self._stock.moved[task.id] = task
         tenant = task.leaf.tenant
-        self._walks.pop(tenant, None)
-        self._movable.pop(tenant, None)
+        if task.ranked:
+            self._rank_anew(task, tenant, sign)
         self.changed.add(task.leaf)
         if task.counted:
             self.usage.add(task.leaf, task.milli, task.dims, firm=not task.job.preemptible, sign=sign)
+
+    def _rank_anew(self, task: Task, tenant: Queue, sign: int) -> None:
+        """Forget the ranks of a tenant.  Who borrows takes nothing that others rank by: only he goes or comes."""
+        self._movable.pop(tenant, None)
+        walk = self._walks.get(tenant)
+        if walk is None:
+            return
+        if sign < 0 and walk.ranks.get(task.id, Rank.GUARANTEED) >= Rank.BORROWED_PROD:
+            del walk.ranks[task.id]
+        elif sign > 0 and task.leaf.klass is QueueClass.BESTEFFORT:
+            walk.ranks[task.id] = Rank.OPPORTUNISTIC
+        else:
+            del self._walks[tenant]
 
     def _stand(self, task: Task, *, present: bool = True) -> None:
         """Count a task among the ranked of its leaf if it is one."""
@@ -347,6 +366,18 @@ class Ground:
             for task in self.tasks.values():
                 self._ends.put(self.models_of(task.seats), task)
         return self._ends
+
+    def stock(self) -> Stock:
+        """Who could be asked to leave, as arrays; made when first asked for, and kept up from then on."""
+        if self._stock is None:
+            self._stock = Stock(self.pool, self.tasks.values())
+        self._stock.renew(self.tasks, {tenant: self.walk(tenant).ranks for tenant in self.tree.root.children})
+        return self._stock
+
+    def renewed(self, task: Task) -> None:
+        """What an eviction of a task costs is another now, though it has not moved."""
+        if self._stock is not None:
+            self._stock.moved[task.id] = task
 
 
 def _standing(tenant: Queue) -> TenantStanding:

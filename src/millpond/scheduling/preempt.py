@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 from millpond.scheduling.approach import Choice, approach, approach_each
 from millpond.scheduling.decisions import Rank
-from millpond.scheduling.fit import Ask, ask_on, place
-from millpond.scheduling.masks import offers_soon
+from millpond.scheduling.fit import Ask, ask_on, place, place_possible
+from millpond.scheduling.masks import bound, offers_soon
+from millpond.scheduling.narrow import Narrow
+from millpond.scheduling.pool import View
 from millpond.scheduling.quota import Dims
 from millpond.scheduling.rank import Walk
 from millpond.scheduling.sets import EXACT, bits_of, minimal_sets
@@ -21,6 +23,9 @@ from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task, behind, reclaimable
 from millpond.scheduling.usage import CapLack
 from millpond.scheduling.victims import Victims
+
+WIDE = 64
+"""From so many nodes on bounds decide which of them are looked at."""
 
 _NOBODY: frozenset[str] = frozenset()
 
@@ -61,33 +66,96 @@ def eviction_find(state: State, job: Job, ask: Ask, *, limits: bool = True) -> E
 class Attempt:
     """One claim on one model."""
 
-    def __init__(self, state: State, job: Job, ask: Ask, model: str, *, caps: bool) -> None:
+    def __init__(self, state: State, job: Job, ask: Ask, model: str, *, caps: bool, wide: int = WIDE) -> None:
         self.state, self.job, self.ask, self.model = state, job, ask, model
         self.leaf = state.leaf(job)
         self.dims: Dims = state.tree.dims_of(model)
         self.claim = (self.leaf, ask.total, self.dims)
         self.lacks: list[CapLack] = list(state.usage.cap_lacks(*self.claim)) if caps else []
-        self._caps = caps
+        self._caps, self._wide = caps, wide
         self._ever = False
         self._walks: dict[frozenset[str], Walk] = {}
-        self.base = self._walk(_NOBODY)
 
     def find(self) -> Eviction | None:
         """The cheapest way to make room; None if there is none."""
-        candidates = self._bearable(self.candidates())
+        asked = self.state.asked(self.leaf, self.job, self.ask.total, self.model)
+        narrow = self._narrow() if asked else None
+        if narrow is not None:
+            return self._find_narrow(narrow)
+        candidates = self._bearable(self.candidates()) if asked else []
         if (not candidates and not self.state.leaving) or not self._relieved(candidates):
             return None
         views = offers_soon(self.state, self.job, self.ask, self.model)
         tiers = sorted({rank for rank, _ in candidates}, reverse=True)
-        for tier in (None, *tiers):
-            chosen = [(rank, task) for rank, task in candidates if tier is not None and rank >= tier]
-            victims = Victims(self.state, self.leaf, self.ask, self.model, self.lacks, chosen, views)
-            if not victims.enough(victims.everybody):
-                continue
-            found = self._choose(victims)
+        if place_possible(views, self.ask):
+            found = self._find_among([], views)
+            if found is not None:
+                return found
+        for tier in tiers:
+            found = self._find_among([(rank, task) for rank, task in candidates if rank >= tier], views)
             if found is not None:
                 return found
         return None
+
+    def _find_among(self, chosen: list[tuple[Rank, Task]], views: list[View]) -> Eviction | None:
+        """The cheapest way with some candidates."""
+        victims = Victims(self.state, self.leaf, self.ask, self.model, self.lacks, chosen, views)
+        return self._choose(victims) if victims.enough(victims.everybody) else None
+
+    # -- in a large pool
+
+    def _narrow(self) -> Narrow | None:
+        """How to look at few nodes of many; None where sums of cards do not tell enough, or the pool is small."""
+        state, ask = self.state, self.ask
+        rooms = state.pool.models(self.job.gpu)[self.model]
+        if len(rooms) < self._wide or ask.require or ask.slice or not ask.milli or not state.timed:
+            return None
+        if self.lacks or state.usage.keeping or (self._caps and state.returning()):
+            return None
+        if bound(state, self.job, ask, self.model):
+            return None
+        own, last, claim = self._own()
+        if claim >= Rank.BORROWED_PROD and state.protecting:
+            return None
+        stock = state.stock()
+        if stock.sliced:
+            return None
+        eligible = stock.eligible(claim, self.leaf, own, self._others(last), state.safe())
+        where = stock.where(self.job.gpu, self.model, rooms)
+        return Narrow(stock, eligible, rooms, where, ask, state.sitting_in)
+
+    def _find_narrow(self, narrow: Narrow) -> Eviction | None:
+        state, nodes = self.state, self.ask.nodes
+        tiers = narrow.tiers()
+        if (tiers or state.leaving) and narrow.ready() >= nodes:
+            found = self._find_among([], state.soon(self.job, self.model))
+            if found is not None:
+                return found
+        for tier in tiers:
+            if narrow.count(tier) < nodes:
+                continue
+            found = self._find_tier(narrow, tier)
+            if found is not None:
+                return found
+        return None
+
+    def _find_tier(self, narrow: Narrow, tier: Rank) -> Eviction | None:
+        """The cheapest way with those of a rank and lower: among few nodes, or more until none can be better."""
+        state, size = self.state, self.ask.nodes + self._wide // 8
+        while True:
+            picked = narrow.pick(tier, size, state.now, state.settings)
+            victims = Victims(
+                state, self.leaf, self.ask, self.model, self.lacks, picked.chosen, picked.views, picked.far
+            )
+            last = picked.horizon is None
+            if victims.enough(victims.everybody) and (last or len(victims.tasks) > EXACT):
+                choice = Choice(victims, self.ask.nodes - len(victims.ready), picked.horizon)
+                found = self._choose(victims, choice)
+                if not choice.short:
+                    return found
+            elif last:
+                return None
+            size *= 4
 
     def _bearable(self, candidates: list[tuple[Rank, Task]]) -> list[tuple[Rank, Task]]:
         """Without the holds whose end could break a cap of the claim.
@@ -115,7 +183,12 @@ class Attempt:
 
     def claim_rank(self) -> Rank:
         """The rank of the claim as things stand, with nobody taken out."""
-        return _claim(self.base)
+        return self.state.claim_rank(*self.claim)
+
+    @property
+    def base(self) -> Walk:
+        """The ranks with nobody taken out."""
+        return self._walk(_NOBODY)
 
     def _walk(self, without: frozenset[str]) -> Walk:
         found = self._walks.get(without)
@@ -130,25 +203,46 @@ class Attempt:
         """
         self._ever = ever
         state = self.state
-        own = [task for task in state.leaf_tasks[self.leaf] if state.may_leave(task) and behind(task.job, self.job)]
-        last = self._walk(frozenset(task.id for task in own)) if own else self.base
-        claim = min(_claim(self.base), _claim(last))
-        ranks = self.base.ranks
-        found = [(ranks[task.id], task) for task in own if ranks[task.id] >= claim and self._old(task, claim)]
+        found, last, claim = self._own()
         if claim is Rank.OPPORTUNISTIC:
             return found
+        found.extend(self._family(last, claim))
         for tenant in state.tree.root.children:
-            for rank, tasks in state.movable(tenant).items():
-                if tenant is self.leaf.tenant:
-                    ranked = [
-                        (max(self.base.ranks[task.id], last.ranks.get(task.id, rank)), task)
-                        for task in tasks
-                        if task.leaf is not self.leaf
-                    ]
-                    found.extend(pair for pair in ranked if self._reclaimable(pair[1], pair[0], claim))
-                elif rank > claim:
+            for rank, tasks in state.movable(tenant).items() if tenant is not self.leaf.tenant else ():
+                if rank > claim:
                     found.extend((rank, task) for task in tasks if self._reclaimable(task, rank, claim))
         return found
+
+    def _own(self) -> tuple[list[tuple[Rank, Task]], Walk, Rank]:
+        """Candidates of its own leaf, the ranks when all behind it have left, and the best rank that it may have."""
+        state, base = self.state, self.base
+        own = [task for task in state.leaf_tasks[self.leaf] if state.may_leave(task) and behind(task.job, self.job)]
+        last = self._walk(frozenset(task.id for task in own)) if own else base
+        claim = min(_claim(base), _claim(last))
+        ranks = base.ranks
+        found = [(ranks[task.id], task) for task in own if ranks[task.id] >= claim and self._old(task, claim)]
+        return found, last, claim
+
+    def _family(self, last: Walk, claim: Rank) -> list[tuple[Rank, Task]]:
+        """Candidates of the other leaves of its tenant."""
+        if claim is Rank.OPPORTUNISTIC:
+            return []
+        ranks = self.base.ranks
+        found = [
+            (max(ranks[task.id], last.ranks.get(task.id, rank)), task)
+            for rank, tasks in self.state.movable(self.leaf.tenant).items()
+            for task in tasks
+            if task.leaf is not self.leaf
+        ]
+        return [(rank, task) for rank, task in found if self._reclaimable(task, rank, claim)]
+
+    def _others(self, last: Walk) -> list[tuple[str, Rank]]:
+        """Who of its tenant ranks otherwise in the walks of the claim, and how."""
+        before, base, gone = self.state.walk(self.leaf.tenant).ranks, self.base.ranks, last.ranks
+        if base is before and gone is before:
+            return []
+        ranks = ((name, rank, max(base[name], gone.get(name, rank))) for name, rank in before.items())
+        return [(name, other) for name, rank, other in ranks if other is not rank]
 
     def _reclaimable(self, task: Task, rank: Rank, claim: Rank) -> bool:
         family = task.leaf.tenant is self.leaf.tenant
@@ -165,15 +259,18 @@ class Attempt:
 
     # -- the choice
 
-    def _choose(self, victims: Victims) -> Eviction | None:
+    def _choose(self, victims: Victims, choice: Choice | None = None) -> Eviction | None:
         if len(victims.tasks) <= EXACT:
             costs = self._costs(victims, minimal_sets(bits_of(victims.everybody), victims.enough))
         else:
             own = sum(1 << number for number, task in enumerate(victims.tasks) if task.leaf is self.leaf)
             # the claim's rank depends on who of its own leaf goes, so each side is also tried alone
             banned = sorted({0, own, victims.everybody & ~own}) if own else [0]
-            choice = Choice(victims, self.ask.nodes - len(victims.ready))
+            choice = choice or Choice(victims, self.ask.nodes - len(victims.ready))
             costs = self._costs(victims, approach(choice, banned))
+            if not costs and choice.horizon is not None:
+                choice.short = True
+                return None
             if not costs:
                 costs = self._costs(victims, approach_each(choice, own, lambda own: self._permitted(victims, own)))
         if not costs:
@@ -213,7 +310,7 @@ class Attempt:
         walk = self._walk(victims.own(mask))
         claim = _claim(walk)
         highest = Rank.OPPORTUNISTIC
-        _, lost, milli = victims.price(mask)
+        lost, milli = victims.price(mask)
         for bit in bits_of(mask):
             number = bit.bit_length() - 1
             task = victims.tasks[number]

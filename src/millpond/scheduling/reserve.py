@@ -75,7 +75,7 @@ def _time(event: tuple[int, Task]) -> int:
 def _evictable(state: State, job: Job, ask: Ask, model: str) -> list[tuple[int, Task]]:
     """Whom `job` may evict, from when on; the earliest first."""
     leaf = state.leaf(job)
-    if not state.evictable(leaf, job, ask.total, model):
+    if not state.asked(leaf, job, ask.total, model):
         return []
     attempt = Attempt(state, job, ask, model, caps=False)
     claim = attempt.claim_rank()  # victims of its own leaf might better it, but need not help
@@ -295,20 +295,22 @@ class Reserves:
     def _leaf_elder(self, line: Line, rank: Rank, model: str, since: int) -> Job | None:
         """The first elder of a leaf; of a first-in-first-out leaf only its head may be one."""
         state = self._state
-        found: list[Job] = []
+        found: Job | None = None
         for group in [state.waiters.equals(line.jobs[0])] if line.leaf.fifo else line.groups.values():
             if group.places[0][0] > since:
                 continue
             job = next((job for job in group.jobs if job.id not in state.tasks), None)
             if job is None or job.submitted > since or (line.leaf.fifo and job is not line.jobs[0]):
                 continue
-            if model not in state.pool.models(job.gpu):
+            if found is not None and claim_key(found) < claim_key(job):
+                continue
+            if job_rank(state, job) > rank or model not in state.pool.models(job.gpu):
                 continue
             ask = ask_on(state.pool, group.ask, model)
             mine = state.claim_rank(line.leaf, ask.total, state.tree.dims_of(model))
             if mine is rank and self._may(job, ask, model):
-                found.append(job)
-        return min(found, key=claim_key, default=None)
+                found = job
+        return found
 
 
 def empty_fits(pool: Pool, gpu: CardRequest, ask: Ask, model: str) -> bool:

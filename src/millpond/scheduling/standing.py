@@ -14,7 +14,7 @@ from millpond.domain.jobs import QueueClass
 from millpond.scheduling.blocks import LeafStanding, Size, size_count, sizes_sum
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.quota import Dims, Queue, Vector, fits, take
-from millpond.scheduling.tasks import Task
+from millpond.scheduling.tasks import OrderKey, Task
 
 _KEY = attrgetter("key")
 
@@ -109,6 +109,29 @@ class TenantStanding:
         """The highest rank number of anybody ranked in it, at least; -1 where nobody is."""
         self._share()
         return self._worst
+
+    def best(self, leaf: Queue, key: OrderKey, milli: int, dims: Dims) -> Rank:
+        """No better is the rank of a claim at the very end, whoever behind `key` is taken out of its leaf."""
+        mine = self.leaves[leaf]
+        if mine.plain:
+            return Rank.OPPORTUNISTIC
+        if self._stale:
+            self._settle()
+        guarantee, deserved = mine.before(key)
+        if fits(deserved, milli, dims):
+            return Rank.GUARANTEED if fits(guarantee, milli, dims) else Rank.DESERVED
+        more = [had - has for had, has in zip(deserved, mine.deserved, strict=True)]
+        for queue in mine.inner[-1:]:  # the tenant: whoever fits into a project fits there too
+            if fits([left + new for left, new in zip(self._left[queue], more, strict=True)], milli, dims):
+                return Rank.FAMILY
+        return borrowed(leaf)
+
+    def rest_behind(self, leaf: Queue, key: OrderKey) -> bool:
+        """Whether anybody behind `key` in a leaf has no rank of the leaf's own."""
+        mine = self.leaves[leaf]
+        if self._stale:
+            self._settle()
+        return mine.crowd > 0 if mine.plain else mine.rest_behind(key)
 
     def _family_fits(self, wish: _Wish) -> bool:
         """Whether what the family leaves is enough for a claim."""

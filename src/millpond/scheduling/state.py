@@ -13,12 +13,15 @@ from millpond.domain.queues import CARDS, QueueConfig
 from millpond.scheduling.decisions import Plan, Rank
 from millpond.scheduling.ground import Ground
 from millpond.scheduling.placing import Placer
-from millpond.scheduling.pool import LEAVE, RUN, Pool, View, seat_weight
+from millpond.scheduling.pool import LEAVE, RUN, Pool, Room, View, seat_weight
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.slices import seats_clash
 from millpond.scheduling.snapshot import Hold, Job, PastEviction, RunState, Seat, Settings, Snapshot, job_started
 from millpond.scheduling.tasks import Kind, Task, behind
 from millpond.scheduling.waiting import Group, Waiting
+
+_AFTER = 1 << 62
+"""Later than any admission."""
 
 _UNBEGUN = frozenset({Kind.PLACED, Kind.HELD})
 
@@ -80,6 +83,7 @@ class State(Ground):
         if replace(old, checkpointed=job.checkpointed, saves_on_signal=job.saves_on_signal) != job:
             return False
         self.jobs[job.id] = task.job = job
+        self.renewed(task)
         return True
 
     def _task_of(self, job: Job) -> Task:
@@ -136,6 +140,7 @@ class State(Ground):
             self.waiters.drop(task.leaf, job)
             task.kind = Kind.RUNNING
             task.job = self.jobs[job.id] = job_started(job, start.seats, self.now)
+            self.renewed(task)
         for evict in plan.evict:
             task, job = self.tasks[evict.job], self.jobs[evict.job]
             task.job = self.jobs[job.id] = self._draining[job.id] = replace(
@@ -231,21 +236,33 @@ class State(Ground):
     # -- asking
 
     @property
+    def timed(self) -> bool:
+        """Whether jobs themselves tell when they last saved."""
+        return self._saved is None
+
+    @property
     def protecting(self) -> bool:
         """Whether the clock alone may let somebody evict: a minimal run time or a cool-down binds."""
         return bool(self.settings.min_runtime or self.cooling)
 
     def evictable(self, leaf: Queue, job: Job, total: int, model: str) -> bool:
-        """Whether anybody might leave for a claim: somebody of a higher rank number, or behind it in its own leaf.
+        """Whether anybody might leave for a claim, or leaves already.
 
         Cheap, and true too often rather than too seldom.
         """
-        if self.leaving:
-            return True
+        return bool(self.leaving) or self.asked(leaf, job, total, model)
+
+    def asked(self, leaf: Queue, job: Job, total: int, model: str) -> bool:
+        """Whether anybody might be asked to leave: somebody of a higher rank number, or behind it in its own leaf."""
+        dims, standing = self.tree.dims_of(model), self._standings[leaf.tenant]
+        claim = self.claim_rank(leaf, total, dims)
         mine = self.leaf_tasks[leaf]
         if mine and behind(mine[-1].job, job):
-            return True
-        claim = self.claim_rank(leaf, total, self.tree.dims_of(model))
+            key = (job.preemptible, -job.priority, _AFTER, "")
+            if claim < Rank.BORROWED_PROD or standing.rest_behind(leaf, key):
+                return True
+            if standing.best(leaf, key, total, dims) < claim:
+                return True
         # the claim itself may take from its family what makes them borrow
         own = self.worst(leaf.tenant)
         return self.worst_of_all() > claim or (own >= Rank.FAMILY and claim < Rank.BORROWED_BATCH)
@@ -266,9 +283,8 @@ class State(Ground):
 
     def _lost(self, task: Task) -> int:
         job = task.job
-        if self._saved is not None:
-            job = replace(job, checkpointed=self._saved(job))
-        return lost_work(job, task.milli, self.now, self.settings)
+        saved = job.checkpointed if self._saved is None else self._saved(job)
+        return task.milli * lost_seconds(job, saved, self.now, self.settings)
 
     def views(self, job: Job, model: str) -> list[View]:
         """What the open rooms of a model offer now."""
@@ -290,6 +306,14 @@ class State(Ground):
                         if self.may_leave(task):
                             found.setdefault(ranks[task.id], []).append(task)
         return found
+
+    def safe(self) -> list[str]:
+        """Who holds cards only since this pass began and must not be asked to leave."""
+        return [task.id for task in self.tasks.values() if task.kind is Kind.HELD and task.id not in self.holds]
+
+    def sitting_in(self, room: Room) -> list[Task]:
+        """Who sits on a node."""
+        return [*self.sitting.get(room.name, {}).values()]
 
     def may_leave(self, task: Task) -> bool:
         """Running, or placed in this pass, or holding since before: not who leaves already or must not be stopped."""
@@ -321,14 +345,14 @@ class State(Ground):
         return True
 
 
-def lost_work(job: Job, milli: int, now: int, settings: Settings) -> int:
-    """Milli-card-seconds that an eviction now would cost (§3)."""
+def lost_seconds(job: Job, saved: int | None, now: int, settings: Settings) -> int:
+    """Seconds of work that an eviction now would cost (§3), after a last checkpoint at ``saved``."""
     if job.saves_on_signal:
         seconds = job.grace
     else:
-        saved = job.checkpointed if job.checkpointed is not None else job.started
-        seconds = now - saved if saved is not None else 0
-    return milli * min(max(seconds, 0), settings.lost_work_cap)
+        since = saved if saved is not None else job.started
+        seconds = now - since if since is not None else 0
+    return min(max(seconds, 0), settings.lost_work_cap)
 
 
 def _overlap(pool: Pool, seats: Iterable[Seat], wanted: Iterable[Seat], *, cardless: bool = True) -> bool:

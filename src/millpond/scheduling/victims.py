@@ -154,7 +154,10 @@ class Victims:
         lacks: list[CapLack],
         chosen: list[tuple[Rank, Task]],
         views: list[View],
+        far: Callable[[Task], int] | None = None,
     ) -> None:
+        """``far`` tells how many rooms that are not among `views` those less important in a task's leaf free."""
+        self._far = far
         self._state, self._leaf, self._ask, self._model, self._lacks = state, leaf, ask, model, lacks
         rooms, useful = self._rooms(chosen, views)
         for lack in lacks:
@@ -162,7 +165,8 @@ class Victims:
         kept = sorted((task.id, rank, task) for rank, task in chosen if task.id in useful)
         self.tasks = [task for _, _, task in kept]
         self.ranks = [rank for _, rank, _ in kept]
-        self.lost = [state.lost(task) for task in self.tasks]
+        self._lost: list[int] = []
+        """Lost work of each of ``tasks``, once somebody asks."""
         self.everybody = (1 << len(self.tasks)) - 1
         self._freed = [[self._cap_freed(task, lack) for task in self.tasks] for lack in lacks]
         self._lower: dict[tuple[Queue, int], int] = {}
@@ -304,15 +308,16 @@ class Victims:
     # -- what it costs
 
     def price(self, mask: int) -> Price:
-        """Highest rank from below, lost work and milli-cards of the victims of `mask`."""
+        """Lost work and milli-cards of the victims of `mask`."""
         known = self._prices.get(mask)
         if known is None:
-            rank = lost = milli = 0
+            if not self._lost:
+                self._lost = [self._state.lost(task) for task in self.tasks]
+            lost = milli = 0
             for bit in bits_of(mask):
                 number = bit.bit_length() - 1
-                rank = max(rank, Rank.OPPORTUNISTIC - self.ranks[number])
-                lost, milli = lost + self.lost[number], milli + self.tasks[number].milli
-            known = self._prices[mask] = (rank, lost, milli)
+                lost, milli = lost + self._lost[number], milli + self.tasks[number].milli
+            known = self._prices[mask] = (lost, milli)
         return known
 
     def own(self, mask: int) -> frozenset[str]:
@@ -322,7 +327,16 @@ class Victims:
 
     def inversions(self, mask: int) -> int:
         """How many victims could be spared by evicting instead only lower-priority candidates of their leaf."""
-        return sum(1 for bit in bits_of(mask) if (lower := self.lower(bit)) and self.enough(mask & ~bit | lower))
+        return sum(1 for bit in bits_of(mask) if self._inverted(mask, bit))
+
+    def _inverted(self, mask: int, bit: int) -> bool:
+        lower = self.lower(bit)
+        others = mask & ~bit | lower
+        if lower and self.enough(others):
+            return True
+        more = 0 if self._far is None else self._far(self.tasks[bit.bit_length() - 1])
+        nodes = self._ask.nodes
+        return more > 0 and len(self.ready) + self.ready_count(others, nodes) + more >= nodes
 
     def lower(self, bit: int) -> int:
         """The candidates of the same leaf with a lower priority, as a mask."""
