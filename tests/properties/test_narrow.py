@@ -87,9 +87,12 @@ def test_the_same_leave_in_a_crowd(seed: int) -> None:
 
 
 def _agree(world: Snapshot) -> None:
-    """Claim after claim, with what the one before has moved taken in."""
+    """Claim after claim, with what the one before has moved taken in, and nodes that fail and close in between."""
     state = State(world)
-    for claim in world.jobs:
+    for number, claim in enumerate(world.jobs):
+        old = world.nodes[number % len(world.nodes)]
+        if number % 5 == 0 and old.spec.cards is not None:
+            state.node_put(replace(old, cordoned=number % 2 == 0, bad_cards=frozenset({0})))
         if claim.state is not RunState.QUEUED or claim.submitted > world.now:
             continue
         for model in state.pool.models(claim.gpu):

@@ -152,6 +152,8 @@ class Ground:
         """A node is in another state now.  None where that would be another pool: a new node, or other cards."""
         room = self.pool.node_set(node)
         if room is not None:
+            if self._stock is not None:
+                self._stock.room_set(room)
             self.touch()
             self.freed = self._tick
             self._stock = None

@@ -90,6 +90,11 @@ class Stock:
             self._soon[index, : len(view.free)] = view.free
         self._stale.clear()
 
+    def room_set(self, room: Room) -> None:
+        """A node is in another state now."""
+        self._stale.add(room.index)
+        self._where.clear()
+
     def _rank_set(self, slot: int, rank: int) -> None:
         if slot and self._ranks[slot] != rank:
             self._ranks[slot] = rank
