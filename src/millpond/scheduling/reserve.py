@@ -203,11 +203,14 @@ class Reserves:
         for kept in state.kept:
             if kept.job.id == job.id:
                 kept.early = False
-        state.kept[:] = [kept for kept in state.kept if kept.job.id != job.id or not self._past(kept)]
+        gone = {kept.model for kept in state.kept if kept.job.id == job.id and self._past(kept)}
+        state.kept[:] = [kept for kept in state.kept if kept.job.id != job.id or kept.model not in gone]
         taken = {kept.model for kept in state.kept}
         vacant = [model for model in state.pool.models(job.gpu) if model and model not in taken]
         if vacant and all(kept.job.id != job.id for kept in state.kept):
             self._reserve(job, vacant)
+        if gone:  # who was judged before has been passed over for it
+            self._vacated |= not gone <= {kept.model for kept in state.kept}
 
     def settled(self, job: Job) -> None:
         """A job starts or holds cards: what was reserved for it is free again."""

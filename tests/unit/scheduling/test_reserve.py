@@ -124,3 +124,18 @@ def test_an_elder_is_kept_from_smaller_jobs_before_it_and_not_from_equals() -> N
     assert started(checked(small)) == ["old"]
     equal = snapshot(pool(2), LEAVES, [hog, old, job("new", "u/batch", 8, submitted=-1)])
     assert started(checked(equal)) == ["new"]
+
+
+def test_what_was_kept_for_an_elder_whom_a_cap_stops_since_is_reserved_for_the_next() -> None:
+    """The short job fills half of the elder's cap; the wide one had its turn while the cards were still the elder's."""
+    leaves = [queue("a/besteffort", c=8), queue("b/besteffort"), queue("c/besteffort")]
+    busy = running("r", "c/besteffort", "n1", 4, age=0, max_duration=1000, priority=90)
+    elder = job("elder", "a/besteffort", 8, submitted=-4000)
+    short = job("short", "a/besteffort", 4, submitted=0, priority=60, max_duration=100)
+    wide = job("wide", "b/besteffort", 8, submitted=0)
+    given = snapshot(pool(1), leaves, [busy, elder, short, wide])
+    result = plan(given)
+    assert started(result) == ["short"]
+    assert codes(result, "elder") == ["QUEUE_CAP", "INSUFFICIENT_CARDS"]
+    assert [reserved.job for reserved in result.reservations] == ["wide"]
+    assert check(given, result) == ()
