@@ -14,7 +14,7 @@ from millpond.domain.amounts import CARD
 from millpond.domain.cards import CardRequest
 from millpond.scheduling.budget import hours_reasons
 from millpond.scheduling.decisions import Rank, Reservation
-from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place, place_possible, view_fits
+from millpond.scheduling.fit import Ask, ask_on, free_milli, place, place_possible, view_fits
 from millpond.scheduling.kept import Kept, Left
 from millpond.scheduling.order import job_rank
 from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, Room, View, seat_weight, view_make
@@ -248,21 +248,28 @@ class Reserves:
 
     def _rank(self, job: Job, model: str) -> Rank:
         state = self._state
-        ask = ask_on(state.pool, ask_make(job), model)
+        ask = ask_on(state.pool, state.group(job).ask, model)
         return state.claim_rank(state.leaf(job), ask.total, state.tree.dims_of(model))
 
     def _reserve(self, job: Job, models: Iterable[str], *, early: bool = False) -> None:
         """Reserve on the one of `models` where the job fits first."""
         state = self._state
+        group = state.group(job)
+        if group.closed == state.version:
+            return
         best: tuple[int, int] | None = None
         chosen: tuple[str, Fit] | None = None
+        may = False
         for index, model in enumerate(models):
-            ask = ask_on(state.pool, ask_make(job), model)
+            ask = ask_on(state.pool, group.ask, model)
             if not self._may(job, ask, model):
                 continue
+            may = True
             fit = earliest(state, job, ask, model, now=early)
             if fit is not None and (best is None or (fit.time, index) < best):
                 best, chosen = (fit.time, index), (model, fit)
+        if not may and not group.budgeted and len(state.pool.models(job.gpu)) == 1:
+            group.closed = state.version  # its equals need not be looked at
         if chosen is None:
             return
         model, fit = chosen
@@ -277,7 +284,7 @@ class Reserves:
     def _may(self, job: Job, ask: Ask, model: str) -> bool:
         """Whether only room is missing: no cap, guarantee or budget, and an empty pool would do."""
         state = self._state
-        if any(state.usage.cap_lacks(state.leaf(job), ask.total, state.tree.dims_of(model))):
+        if state.usage.capped(state.leaf(job), ask.total, state.tree.dims_of(model)):
             return False
         return (
             state.firm_fits(job, ask.total, model)

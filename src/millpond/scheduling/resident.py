@@ -38,6 +38,8 @@ class Resident:
         self._options = Options(self._state)
         self._limits = Limits(self._state, self._options)
         self._open: Plan | None = None
+        self._calm = True
+        """Nothing came free while the last plan was made, so that a brief pass may do."""
 
     # -- what happens
 
@@ -126,14 +128,16 @@ class Resident:
         self._state.settle()
         self._state.journal_begin()
         plan = None
-        if not waits:
+        if not waits and self._calm:
             plan = Pass(self._state, self._options, self._limits, brief=True).brief()
             if plan is None:
                 self._state.journal_undo()
                 self._state.settle()
                 self._state.journal_begin()
         if plan is None:
+            freed = self._state.freed
             plan = Pass(self._state, self._options, self._limits).run(waits=waits)
+            self._calm = waits or self._state.freed == freed
         self._open = plan
         return plan
 

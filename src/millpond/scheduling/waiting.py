@@ -56,8 +56,8 @@ class Group:
     """
 
     __slots__ = (
-        "ask", "bound", "budgeted", "failed", "job", "jobs", "judged", "key", "kin", "kin_key", "leaf", "places",
-        "plain", "reasons", "row", "unevicted", "unplaced",
+        "ask", "bound", "budgeted", "closed", "failed", "job", "jobs", "judged", "key", "kin", "kin_key", "leaf",
+        "places", "plain", "reasons", "row", "unevicted", "unplaced",
     )  # fmt: skip
 
     def __init__(self, key: GroupKey, job: Job, leaf: Queue, kin: Kin) -> None:
@@ -76,8 +76,8 @@ class Group:
         self.unplaced: tuple[int, int] = (NEVER, NEVER)
         self.unevicted: tuple[int, ...] = ()
         self.judged: tuple[int, ...] = ()
-        self.failed = NEVER
-        """At which moment one of them was judged in vain."""
+        self.failed = self.closed = NEVER
+        """At which moment one of them was judged in vain; when quota, and not room, kept them off the only model."""
         self.bound: tuple[int, ...] = ()
         self.reasons: tuple[Reason, ...] = ()
 
