@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from benchmarks.replay import Replay, job_make, leaf_make, nodes_make, replay
 from benchmarks.traces import NODE_CARDS, TraceJob
 from millpond.domain.amounts import CARD
-from millpond.scheduling.snapshot import Job
+from millpond.scheduling.snapshot import Job, Settings
 
 CHECKPOINT = 1800
 """Seconds between checkpoints: what a victim loses at most."""
@@ -108,8 +108,11 @@ def islands_run(tenants: Tenants, *, fifo: bool = True) -> dict[str, Replay]:
     }
 
 
-def shared_run(tenants: Tenants, *, drain: int = 0, fifo: bool = True) -> Replay:
-    """All teams in one pool, each with its quota; what nobody uses is lent."""
+def shared_run(tenants: Tenants, *, drain: int = 0, fifo: bool = True, moves: bool = True) -> Replay:
+    """All teams in one pool, each with its quota; what nobody uses is lent.
+
+    ``moves``: who claims his own and finds it scattered has others moved at once (``regroup_after: 0s``).
+    """
     return replay(
         "shared pool",
         nodes_make(tenants.nodes),
@@ -117,6 +120,7 @@ def shared_run(tenants: Tenants, *, drain: int = 0, fifo: bool = True) -> Replay
         _jobs(tenants.jobs, checkpoint=CHECKPOINT),
         window=tenants.window,
         begin=tenants.jobs[0].submit,
+        settings=Settings(regroup_after=0 if moves else None),
         drain=drain,
     )
 

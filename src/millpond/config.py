@@ -47,6 +47,11 @@ class Settings(BaseSettings):
     consolidate_after: int | None = Field(
         default=None, ge=0, description="A job that waited so long may have others moved together; empty: never."
     )
+    regroup_after: int | None = Field(
+        default=None,
+        ge=0,
+        description="A guaranteed claim that waited so long may have guaranteed jobs moved; empty: never.",
+    )
     log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$", description="Least level logged.")
     otlp_endpoint: str = Field(default="", description="OpenTelemetry collector (HTTP); empty: no traces.")
 

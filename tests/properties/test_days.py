@@ -25,7 +25,7 @@ class Days(RuleBasedStateMachine):
 
     @initialize(first=snapshots(), work=st.lists(WORK, min_size=18, max_size=18), moved=st.sampled_from([None, 900]))
     def begin(self, first, work, moved) -> None:  # type: ignore[no-untyped-def]
-        settings = replace(first.settings, reserve_after=1200, consolidate_after=moved)
+        settings = replace(first.settings, reserve_after=1200, consolidate_after=moved, regroup_after=moved)
         self.day = Day(replace(first, settings=settings))
         self.day.work = {item.id: seconds + 100 for item, seconds in zip(first.jobs, work, strict=False)}
         self.begun = first.now

@@ -123,7 +123,7 @@ def test_a_resident_planner_agrees_with_a_fresh_one(snapshot: Snapshot, data: st
 def test_a_simulation_does_not_depend_on_who_plans(
     snapshot: Snapshot, drain: int, moved: int | None, data: st.DataObject
 ) -> None:
-    snapshot = replace(snapshot, settings=replace(snapshot.settings, consolidate_after=moved))
+    snapshot = replace(snapshot, settings=replace(snapshot.settings, consolidate_after=moved, regroup_after=moved))
     work = {job.id: Work(data.draw(st.sampled_from([None, 300, 4000]), label=job.id), drain) for job in snapshot.jobs}
     fresh = Simulation(snapshot, plan, work=work, until=7200)
     stays = Simulation(snapshot, work=work, until=7200)

@@ -55,6 +55,7 @@ def _begin(tx: Tx, settings: Settings, now: datetime) -> None:
         "assumed_limit": settings.assumed_limit,
         "reserve_after": settings.reserve_after,
         "consolidate_after": settings.consolidate_after,
+        "regroup_after": settings.regroup_after,
     }
     settings_put(tx, SYSTEM, numbers)
 

@@ -127,7 +127,7 @@ def _settings(node: Node | None) -> tuple[Settings, int, int]:
     if node is None:
         return Settings(), 20, 0
     names = ("min_runtime", "cooldown", "hold_timeout", "lost_work_cap", "consolidate_after", "assumed_limit",
-             "reserve_after")  # fmt: skip
+             "reserve_after", "regroup_after")  # fmt: skip
     fields = Fields(node, (*names, "grace", "drain"), "settings")
     seconds = duration_between(0, DECADE)
     default = Settings()
@@ -139,6 +139,7 @@ def _settings(node: Node | None) -> tuple[Settings, int, int]:
         consolidate_after=fields.optional("consolidate_after", seconds),
         assumed_limit=fields.value("assumed_limit", seconds, default.assumed_limit),
         reserve_after=fields.value("reserve_after", seconds, default.reserve_after),
+        regroup_after=fields.optional("regroup_after", seconds),
     )
     return settings, fields.value("grace", seconds, 20), fields.value("drain", seconds, 0)
 

@@ -65,8 +65,7 @@ def _eviction_wrong(world: World, evict: Evict, victim: Job, claim: Job) -> str:
 def _move_wrong(world: World, victim: Job, claim: Job, mine: set[str]) -> str:
     """What is wrong with moving somebody for a job that waits for scattered cards (§5)."""
     settings, now = world.snapshot.settings, world.snapshot.now
-    if settings.consolidate_after is None or now - claim.submitted < settings.consolidate_after:
-        return "nobody has waited long enough for that"
+    patient = settings.consolidate_after is not None and now - claim.submitted >= settings.consolidate_after
     if not (victim.saves_on_signal or victim.checkpointed is not None or victim.checkpoint_every is not None):
         return "it has no checkpoint"
     use = world.holds[claim.id]
@@ -75,18 +74,27 @@ def _move_wrong(world: World, victim: Job, claim: Job, mine: set[str]) -> str:
         return "more is lost than gained"
     if world.running[victim.id].milli >= use.milli:
         return "it is not smaller than the claim"
-    wrong = "its rank is above that of the claim"
+    wrong = ""
     for view in _rank_views(world, claim, mine):
-        ranks = world.book.ranks(view, use)
-        low, high = ranks.get(victim.id, Rank.OPPORTUNISTIC), ranks[claim.id]
-        if low is Rank.GUARANTEED and victim.queue != claim.queue:
-            wrong = regrouping_wrong(world, victim, claim, ranks)
-        elif low >= high:
-            elsewhere = Idle(world, [*world.running.values(), *world.starts.values(), use])
-            wrong = "" if elsewhere.models(victim) else "it does not fit elsewhere at once"
+        wrong = _move_ranks_wrong(world, victim, claim, world.book.ranks(view, use), patient=patient)
         if not wrong:
             return ""
     return wrong
+
+
+def _move_ranks_wrong(world: World, victim: Job, claim: Job, ranks: dict[str, Rank], *, patient: bool) -> str:
+    """What is wrong with a move by these ranks."""
+    low, high = ranks.get(victim.id, Rank.OPPORTUNISTIC), ranks[claim.id]
+    if low is Rank.GUARANTEED and not (wrong := regrouping_wrong(world, victim, claim, ranks)):
+        return ""
+    if low is Rank.GUARANTEED and (victim.queue != claim.queue or not patient):
+        return wrong
+    if not patient:
+        return "nobody has waited long enough for that"
+    if low < high:
+        return "its rank is above that of the claim"
+    elsewhere = Idle(world, [*world.running.values(), *world.starts.values(), world.holds[claim.id]])
+    return "" if elsewhere.models(victim) else "it does not fit elsewhere at once"
 
 
 def _rank_views(world: World, claim: Job, mine: set[str]) -> Iterator[list[Use]]:

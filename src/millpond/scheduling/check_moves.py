@@ -10,12 +10,14 @@ from millpond.scheduling.snapshot import Job, RunState
 
 
 def regrouping_wrong(world: World, victim: Job, claim: Job, ranks: dict[str, Rank]) -> str:
-    """What is wrong with moving a guaranteed job of another queue, by these ranks; empty if nothing is."""
+    """What is wrong with moving a guaranteed job, by these ranks; empty if nothing is."""
     if ranks[claim.id] is not Rank.GUARANTEED:
         return "it is guaranteed, and the claim is not"
     settings, now = world.snapshot.settings, world.snapshot.now
     started = victim.submitted if victim.started is None else victim.started
-    if now - started < max(settings.consolidate_after or 0, settings.min_runtime):
+    if settings.regroup_after is None or now - claim.submitted < settings.regroup_after:
+        return "it is guaranteed, and nobody has waited long enough to have such jobs moved"
+    if now - started < max(1, settings.regroup_after, settings.min_runtime):
         return "it has not yet run long enough to be moved"
     if not _elsewhere(world, victim, claim, ranks):
         return "it finds no cards elsewhere"
@@ -25,14 +27,19 @@ def regrouping_wrong(world: World, victim: Job, claim: Job, ranks: dict[str, Ran
 
 
 def _elsewhere(world: World, victim: Job, claim: Job, ranks: dict[str, Rank]) -> bool:
-    """Whether it fits on what the claim leaves, with everybody gone whom it might evict.
+    """Whether it fits on what the claim leaves, with everybody gone whom it might evict or have moved.
 
     What the pass decided after the claim does not count, nor what started, since the plan does not tell when.
     """
     order = [hold.job for hold in world.plan.hold]
     holds = [world.holds[name] for name in order[: order.index(claim.id) + 1]]
+    milli = world.running[victim.id].milli
     there = [
-        use for name, use in world.running.items() if name not in world.evicted and not _evictable(use, victim, ranks)
+        use
+        for name, use in world.running.items()
+        if name not in world.evicted
+        and not _evictable(use, victim, ranks)
+        and not (use.milli < milli and _saves(use.job))
     ]
     return bool(Idle(world, [*there, *holds]).models(victim))
 
@@ -47,6 +54,12 @@ def _needless(world: World, claim: Job, ranks: dict[str, Rank]) -> bool:
     there = [use for use in world.running.values() if not _evictable(use, claim, ranks)]
     others = [use for name, use in world.holds.items() if name != claim.id]
     return bool(Idle(world, [*there, *world.starts.values(), *others]).models(claim))
+
+
+def _saves(job: Job) -> bool:
+    """Whether somebody may be moved."""
+    saved = job.saves_on_signal or job.checkpointed is not None or job.checkpoint_every is not None
+    return job.preemptible and saved
 
 
 def _evictable(use: Use, claim: Job, ranks: dict[str, Rank]) -> bool:

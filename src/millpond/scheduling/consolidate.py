@@ -87,7 +87,7 @@ def may_move(state: State, kept: Kept, task: Task) -> bool:
         return False
     if same and (job.preemptible, -job.priority) < (claim.preemptible, -claim.priority):
         return False
-    rested = max(state.settings.consolidate_after or 0, state.settings.min_runtime)
+    rested = max(1, state.settings.consolidate_after or 0, state.settings.min_runtime)
     return state.now - task.admitted >= rested and (kept.leaf.name, task.leaf.name) not in state.cooling
 
 

@@ -189,7 +189,7 @@ class Pass:
             self.reserves.blocked(job)
             leaf = self.state.leaf(job)
             if not leaf.fifo:
-                if rank is not Rank.GUARANTEED or self.state.settings.consolidate_after is None:
+                if rank is not Rank.GUARANTEED or self.state.settings.regroup_after is None:
                     self.order.failed(job)  # else its equals may have waited long enough to have others moved
             else:
                 for later in self.order.close(leaf):
@@ -229,7 +229,7 @@ class Pass:
 
     def _regrouping(self, job: Job) -> Regrouping | None:
         """Who moves for a guaranteed claim whose cards are scattered; None if nobody may."""
-        if self.state.settings.consolidate_after is None:
+        if self.state.settings.regroup_after is None:
             return None
         ask = self.state.group(job).ask
         return regrouping_find(self.state, job, ask) if self.options.permitted(job, ask) else None

@@ -1,9 +1,10 @@
-"""Regrouping (scheduling §5, consolidation): moves for a guaranteed claim whose cards are there, but scattered.
+"""Regrouping (scheduling §3 and §5): moves for a guaranteed claim whose cards are there, but scattered.
 
 All guarantees together fit the pool, so what a guaranteed claim needs is always somewhere: free, or with somebody who
 may be evicted for it.  But guaranteed jobs of other queues, which nobody may evict, can sit in between.  Once the claim
-has waited `consolidate_after` they are moved: who only borrows leaves as for any claim, and guaranteed jobs with a
-checkpoint leave if they are smaller than the claim and find cards elsewhere at once, free or by an eviction of theirs.
+has waited `regroup_after` they are moved: who only borrows leaves as for any claim, and guaranteed jobs with a
+checkpoint leave if they are smaller than the claim and find cards elsewhere at once: free ones, or by evictions and
+moves that they may claim in their turn.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ _SPARE = 4
 _TRIES = 64
 """So many combinations of nodes are tried."""
 
+_CHAINS = 512
+"""So many choices of whom to move for somebody who moves are looked at for one claim."""
+
+Taken = dict[str, list[tuple[Seat, Job]]]
+"""Seats that are given away already, by node, and to whom."""
+
 Cost = tuple[int, int, int, int]
 """Lost work of those who move; of those evicted the highest rank, from below, and the lost work; milli-cards of all."""
 
@@ -60,7 +67,7 @@ def regrouping_find(state: State, job: Job, ask: Ask) -> Regrouping | None:
 
     Asked for claims that neither fit nor can evict their way in.  None also for a claim that is not guaranteed.
     """
-    after = state.settings.consolidate_after
+    after = state.settings.regroup_after
     if after is None or job.submitted > state.now - after or ask.slice or not ask.milli:
         return None
     best: Regrouping | None = None
@@ -83,6 +90,7 @@ class _Search:
         self._leaf = state.leaf(job)
         self._dims = state.tree.dims_of(model)
         self._most = ask.total * state.settings.lost_work_cap
+        self._left = [_CHAINS]
 
     def find(self) -> Regrouping | None:
         state, ask = self._state, self._ask
@@ -129,9 +137,9 @@ class _Search:
         moved: tuple[Task, ...] = ()
         bare = view_freed(view, evictable)
         if not view_fits(bare, self._ask):
-            movable = [task for task in here if self._movable(task)]
+            movable = [task for task in here if task not in evictable and _movable(self._state, self._ask.total, task)]
             moved = self._cheapest(bare, movable, lambda tasks: self._cost(tasks, ()))
-            if not moved:
+            if not moved or self._cost(moved, ())[0] >= self._most:
                 return None
         base = view_freed(view, moved)
         if view_fits(base, self._ask):
@@ -139,31 +147,10 @@ class _Search:
         evicted = self._cheapest(base, evictable, lambda tasks: self._cost((), tasks))
         return _Clearing(view, moved, evicted or tuple(evictable))
 
-    def _movable(self, task: Task) -> bool:
-        """Whether a guaranteed job of another leaf may be moved for the claim."""
-        state, job = self._state, task.job
-        if task.kind is not Kind.RUNNING or job.state is not RunState.RUNNING or not state.may_leave(task):
-            return False
-        if task.leaf is self._leaf or not saves(job) or task.milli >= self._ask.total or state.lost(task) >= self._most:
-            return False
-        rested = max(state.settings.consolidate_after or 0, state.settings.min_runtime)
-        if state.now - task.admitted < rested:
-            return False
-        return state.walk(task.leaf.tenant).ranks[task.id] is Rank.GUARANTEED
-
     def _cheapest(self, view: View, tasks: list[Task], cost: Callable[[tuple[Task, ...]], Cost]) -> tuple[Task, ...]:
         """The cheapest set of `tasks` without which the claim fits on a node; empty if there is none."""
-        state = self._state
-        listed = sorted(tasks, key=lambda task: (state.lost(task), task.milli, task.id))[:_LISTED]
-
-        def chosen(mask: int) -> tuple[Task, ...]:
-            return tuple(task for number, task in enumerate(listed) if mask >> number & 1)
-
-        def enough(mask: int) -> bool:
-            return view_fits(view_freed(view, chosen(mask)), self._ask)
-
-        masks = minimal_sets([1 << number for number in range(len(listed))], enough)
-        return min(map(chosen, masks), key=lambda found: (cost(found), _ids(found)), default=())
+        sets = _sets(self._state, view, self._ask, tasks)
+        return min(sets, key=lambda found: (cost(found), _ids(found)), default=())
 
     # -- all nodes
 
@@ -204,36 +191,68 @@ class _Search:
 
         return state.lend_lack(self._leaf, self._ask.total, self._model, free, returned) > 0
 
-    # -- where they go
-
     def _moved_fit(self, seats: tuple[Seat, ...], moving: list[Task], gone: list[Task]) -> bool:
-        """Whether all who move find other cards at once: free ones, or such as they may evict somebody from."""
-        taken: dict[str, list[tuple[Seat, Job]]] = {}
-        for seat in seats:
-            taken.setdefault(seat.node, []).append((seat, self._job))
-        for task in sorted(moving, key=lambda task: task.key):
-            spot = self._spot(task, taken, gone)
-            if spot is None:
-                return False
-            for seat in spot:
-                taken.setdefault(seat.node, []).append((seat, task.job))
-        return True
+        """Whether all who move find other cards at once."""
+        elsewhere = _Elsewhere(self._state, gone, {}, self._left)
+        elsewhere.take(self._job, seats)
+        return elsewhere.fits(moving)
 
-    def _spot(self, task: Task, taken: dict[str, list[tuple[Seat, Job]]], gone: list[Task]) -> tuple[Seat, ...] | None:
-        """Where somebody may start again when those of `gone` have left and others have `taken` seats."""
+
+class _Elsewhere:
+    """Where those go who move for a claim, with those of `gone` out of the way and some seats `taken` already."""
+
+    def __init__(self, state: State, gone: list[Task], taken: Taken, left: list[int]) -> None:
+        self._state, self._gone, self._taken = state, gone, taken
+        self._left = left
+        """How many more choices may be looked at, shared with what is looked at on the way."""
+
+    def take(self, job: Job, seats: Iterable[Seat]) -> None:
+        for seat in seats:
+            self._taken.setdefault(seat.node, []).append((seat, job))
+
+    def fits(self, moving: Iterable[Task]) -> bool:
+        """Whether all of them fit; they take their seats."""
+        return all(self._seat(task) for task in sorted(moving, key=lambda task: (-task.milli, task.key)))
+
+    def _seat(self, task: Task) -> bool:
+        """Seat one of them: on free cards, on such as it may evict somebody from, or where smaller ones move for it."""
         state, ask = self._state, ask_make(task.job)
         for model in state.pool.models(task.job.gpu):
             on = ask_on(state.pool, ask, model)
-            views = [
-                view_less(view_freed(view, gone), taken.get(view.room.name, ())) for view in state.soon(task.job, model)
-            ]
+            views = [self._view(view) for view in state.soon(task.job, model)]
             spot = place(views, on)
             if spot is None:
-                again = _Again(state, task, state.tree.dims_of(model), gone)
-                spot = place([view_freed(view, again.evictable(view.room.name)) for view in views], on)
+                again = _Again(state, task, state.tree.dims_of(model), self._gone)
+                views = [view_freed(view, again.evictable(view.room.name)) for view in views]
+                spot = place(views, on)
+                if spot is None and again.guaranteed and on.nodes == 1:
+                    return self._seat_cleared(task, on, views)
             if spot is not None:
-                return spot
-        return None
+                self.take(task.job, spot)
+                return True
+        return False
+
+    def _view(self, view: View) -> View:
+        return view_less(view_freed(view, self._gone), self._taken.get(view.room.name, ()))
+
+    def _seat_cleared(self, task: Task, ask: Ask, views: Iterable[View]) -> bool:
+        """Seat one where smaller ones make room, who all fit elsewhere."""
+        state, gone = self._state, {other.id for other in self._gone}
+        for view in views:
+            here = state.sitting.get(view.room.name, {}).values()
+            movable = [other for other in here if other.id not in gone and _movable(state, ask.total, other)]
+            for chosen in _sets(state, view, ask, movable):
+                self._left[0] -= 1
+                spot = place([view_freed(view, chosen)], ask)
+                if self._left[0] < 0 or spot is None:
+                    return False
+                taken = {name: list(seats) for name, seats in self._taken.items()}
+                then = _Elsewhere(state, [*self._gone, *chosen], taken, self._left)
+                then.take(task.job, spot)
+                if then.fits(chosen):
+                    self._gone, self._taken = then._gone, then._taken
+                    return True
+        return False
 
 
 class _Again:
@@ -244,8 +263,13 @@ class _Again:
         self._gone = frozenset(other.id for other in gone)
         self._walk = state.walk_with((task.leaf, task.milli, dims), self._gone)
 
+    @property
+    def guaranteed(self) -> bool:
+        """Whether it would be a guaranteed claim, which may have others moved."""
+        return self._walk.claim is Rank.GUARANTEED
+
     def evictable(self, node: str) -> list[Task]:
-        """Those on a node whom it may evict."""
+        """Those on a node whom it may evict, but for guaranteed jobs of its own leaf."""
         here = self._state.sitting.get(node, {}).values()
         return [task for task in here if task.id not in self._gone and self._state.may_leave(task) and self._may(task)]
 
@@ -254,10 +278,36 @@ class _Again:
         if claim is None or (claim >= Rank.BORROWED_PROD and state.protecting):
             return False
         if other.leaf is leaf:
-            return behind(other.job, self._task.job) and self._walk.ranks[other.id] >= claim
+            rank = self._walk.ranks[other.id]
+            return behind(other.job, self._task.job) and rank >= claim and rank is not Rank.GUARANTEED
         family = other.leaf.tenant is leaf.tenant
         ranks = self._walk.ranks if family else state.walk(other.leaf.tenant).ranks
         return reclaimable(ranks[other.id], claim, family=family)
+
+
+def _sets(state: State, view: View, ask: Ask, tasks: list[Task]) -> list[tuple[Task, ...]]:
+    """The smallest sets of `tasks`, the cheapest of them, without which an ask fits on a node."""
+    listed = sorted(tasks, key=lambda task: (state.lost(task), task.milli, task.id))[:_LISTED]
+
+    def chosen(mask: int) -> tuple[Task, ...]:
+        return tuple(task for number, task in enumerate(listed) if mask >> number & 1)
+
+    def enough(mask: int) -> bool:
+        return view_fits(view_freed(view, chosen(mask)), ask)
+
+    return [chosen(mask) for mask in minimal_sets([1 << number for number in range(len(listed))], enough)]
+
+
+def _movable(state: State, milli: int, task: Task) -> bool:
+    """Whether a guaranteed job may be moved for a guaranteed claim of `milli` in all."""
+    job, settings = task.job, state.settings
+    if task.kind is not Kind.RUNNING or job.state is not RunState.RUNNING or not state.may_leave(task):
+        return False
+    if not saves(job) or task.milli >= milli:
+        return False
+    if state.now - task.admitted < max(1, settings.regroup_after or 0, settings.min_runtime):
+        return False
+    return state.walk(task.leaf.tenant).ranks[task.id] is Rank.GUARANTEED
 
 
 def _evictable(state: State, job: Job, task: Task) -> bool:

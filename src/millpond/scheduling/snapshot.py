@@ -185,6 +185,7 @@ class Settings:
     consolidate_after: int | None = None
     assumed_limit: int = 86_400
     reserve_after: int = 3600
+    regroup_after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -323,8 +323,11 @@ class Simulation:
         self._waiting -= 1
         figures.begin(simulated.milli, self._time)
         self._plan_end(simulated)
-        if self._base.settings.min_runtime:
-            self._push(self._time + self._base.settings.min_runtime, _WAKE, "", 0, "")
+        settings = self._base.settings
+        if settings.min_runtime:
+            self._push(self._time + settings.min_runtime, _WAKE, "", 0, "")
+        if settings.regroup_after is not None and self._waiting:
+            self._push(self._time + max(1, settings.regroup_after, settings.min_runtime), _WAKE, "", 0, "")
         resumed: dict[str, object] = {"resumed_from": simulated.saved} if simulated.saved else {}
         return self._event("start", start.job, rank=start.rank.word, placement=seats_json(start.seats), **resumed)
 
@@ -342,6 +345,6 @@ class Simulation:
     def _patience(self, job: Job) -> None:
         """A job begins to wait: there are moments at which it has waited long enough for more than its turn."""
         settings = self._base.settings
-        for patience in (settings.reserve_after, settings.consolidate_after):
+        for patience in (settings.reserve_after, settings.consolidate_after, settings.regroup_after):
             if patience is not None and job.submitted + patience > self._time:
                 self._push(job.submitted + patience, _WAKE, "" if self._waits else job.id, 0, "")

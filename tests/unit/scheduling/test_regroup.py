@@ -25,7 +25,7 @@ def scattered(
     ]
     claim = claim or job("h", "u/batch", 8, submitted=-600)
     world = snapshot(pool(2), QUEUES, [*seated, claim, *jobs])
-    return replace(world, settings=replace(world.settings, consolidate_after=after))
+    return replace(world, settings=replace(world.settings, regroup_after=after))
 
 
 def checked(world: Snapshot) -> Plan:
@@ -78,6 +78,34 @@ def test_nobody_moves_without_other_cards() -> None:
     assert evicted(checked(replace(world, nodes=(node("n1"), node("n2", cordoned=True))))) == []
 
 
+def test_nobody_moves_twice_at_one_instant() -> None:
+    assert evicted(checked(scattered(after=0, age=0, saved=0))) == []
+    assert evicted(checked(scattered(after=0, age=1, saved=0))) == ["v1", "t1"]
+
+
+def test_who_moves_may_have_smaller_ones_moved_in_turn() -> None:
+    """On n1 a job of 4; nowhere else are 4 free, until the single cards of n2 go together with those of n3."""
+    queues = (queue("t/batch", g=16), queue("u/batch", g=8))
+    seated = [
+        running("t1", "t/batch", "n1", 4, saved=60),
+        running("t2", "t/batch", "n2", 4, cards=range(4), saved=60),
+        running("t3", "t/batch", "n2", 1, cards=[4], saved=60),
+        running("t4", "t/batch", "n3", 5, cards=range(5), saved=60),
+        running("t5", "t/batch", "n3", 1, cards=[5], saved=60),
+    ]
+    world = snapshot(pool(3), queues, [*seated, job("h", "u/batch", 8, submitted=-10)])
+    world = replace(world, settings=replace(world.settings, regroup_after=0))
+    result = checked(world)
+    assert evicted(result) == ["t1"]
+    world = step(world, result)
+    result = checked(world)
+    assert evicted(result) == ["t3"]
+    for _ in range(2):
+        world = step(world, result)
+        result = checked(world)
+    assert {one.id for one in step(world, result).jobs if one.seats} == {"h", "t1", "t2", "t3", "t4", "t5"}
+
+
 def test_only_a_guaranteed_claim_moves_guaranteed_jobs() -> None:
     world = scattered()
     assert evicted(checked(replace(world, queues=(QUEUES[0], queue("u/batch", d=8), QUEUES[2])))) == []
@@ -95,7 +123,7 @@ def test_equals_do_not_move_each_other() -> None:
     seated = [running("t1", "t/batch", "n1", 4, saved=60)]
     world = snapshot(pool(2, 6), queues, [*seated, job("h", "u/batch", 4, submitted=-900)])
     world = replace(world, nodes=(node("n1", 6), node("n2", 6, cordoned=True)))
-    world = replace(world, settings=replace(world.settings, consolidate_after=0))
+    world = replace(world, settings=replace(world.settings, regroup_after=0))
     assert evicted(checked(world)) == []
 
 
@@ -119,7 +147,7 @@ def test_a_guaranteed_claim_starts_wherever_small_jobs_sit(seats: list[tuple[int
             spot = range(begin, begin + cards)
             jobs.append(running(f"r{number}", leaf, f"n{at + 1}", cards, cards=spot, saved=60 + number))
     world = snapshot(pool(4), queues, [*jobs, job("h", "u/batch", size, submitted=-10)])
-    world = replace(world, settings=replace(world.settings, consolidate_after=0))
+    world = replace(world, settings=replace(world.settings, regroup_after=0))
     mine = {one.id for one in jobs if one.queue == "t/batch"} | {"h"}
     for _ in range(8):
         result = checked(world)
