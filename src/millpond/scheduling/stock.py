@@ -58,6 +58,10 @@ class Stock:
         self._cards: Ints = np.zeros((3, 1024), dtype=np.int64)
         self._soon: Ints = np.full((len(pool.rooms), self._width), _NO_CARD, dtype=np.int64)
         self._stale = set(range(len(pool.rooms)))
+        self._ranked: set[int] = set()
+        """Slots, and below lines, that are not in the arrays yet: these are written in one go."""
+        self._fresh: dict[int, tuple[int, ...]] = {}
+        self._drawn: dict[int, tuple[int, int, int]] = {}
         self._walks: dict[Queue, Mapping[str, Rank]] = {}
         self._where: dict[tuple[CardRequest, str], Ints] = {}
         self.sliced = False
@@ -83,12 +87,30 @@ class Stock:
                     self._rank_set(self._slots.get(name, 0), rank)
         for name, task in again.items():
             self._rank_set(self._slots[name], walks[task.leaf.tenant].get(name, NOBODY) if task.ranked else NOBODY)
+        self._write()
         rooms = self._pool.rooms
         for index in self._stale:
             view = rooms[index].soon()
             self.sliced = self.sliced or view.slices is not None
             self._soon[index, : len(view.free)] = view.free
         self._stale.clear()
+
+    def _write(self) -> None:
+        """Bring the arrays up to date."""
+        while self._numbers.shape[1] < len(self._there):
+            self._numbers = np.concatenate([self._numbers, np.full_like(self._numbers, NOBODY)], axis=1)
+        while self._cards.shape[1] < self._lines_used:
+            self._cards = np.concatenate([self._cards, np.zeros_like(self._cards)], axis=1)
+        if self._fresh:
+            self._numbers[1:, [*self._fresh]] = np.array([*self._fresh.values()], dtype=np.int64).T
+            self._fresh.clear()
+        if self._drawn:
+            self._cards[:, [*self._drawn]] = np.array([*self._drawn.values()], dtype=np.int64).T
+            self._drawn.clear()
+        if self._ranked:
+            slots = [*self._ranked]
+            self._numbers[_RANK, slots] = [self._ranks[slot] for slot in slots]
+            self._ranked.clear()
 
     def room_set(self, room: Room) -> None:
         """A node is in another state now."""
@@ -98,7 +120,7 @@ class Stock:
     def _rank_set(self, slot: int, rank: int) -> None:
         if slot and self._ranks[slot] != rank:
             self._ranks[slot] = rank
-            self._numbers[_RANK, slot] = rank
+            self._ranked.add(slot)
 
     def _touch(self, task: Task) -> None:
         for seat in task.seats:
@@ -116,7 +138,7 @@ class Stock:
         self._there[slot] = None
         self._rank_set(slot, NOBODY)
         for line in self._lines[slot]:
-            self._cards[_SLOT, line] = 0
+            self._drawn[line] = (0, 0, 0)
         self._spare_lines.extend(self._lines[slot])
         self._lines[slot] = []
         self._spare_slots.append(slot)
@@ -129,8 +151,6 @@ class Stock:
             self._there.append(None)
             self._ranks.append(NOBODY)
             self._lines.append([])
-            if slot >= self._numbers.shape[1]:
-                self._numbers = np.concatenate([self._numbers, np.full_like(self._numbers, NOBODY)], axis=1)
         self._slots[task.id] = slot
         self._there[slot] = task
         self._touch(task)
@@ -150,7 +170,7 @@ class Stock:
                 cards += 1
                 if room is not None and card < room.kind.count:
                     self._line(slot, room.index * self._width + card, seat.milli)
-        self._numbers[1:, slot] = (
+        self._fresh[slot] = (
             begin, fixed, task.milli, max(1, cards), task.leaf.index, task.leaf.tenant.index, job.priority,
         )  # fmt: skip
 
@@ -160,10 +180,8 @@ class Stock:
         else:
             line = self._lines_used
             self._lines_used += 1
-            if line >= self._cards.shape[1]:
-                self._cards = np.concatenate([self._cards, np.zeros_like(self._cards)], axis=1)
         self._lines[slot].append(line)
-        self._cards[:, line] = (slot, card, milli)
+        self._drawn[line] = (slot, card, milli)
 
     # -- asking
 
