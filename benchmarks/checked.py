@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from benchmarks.days import DAY, Cluster, Day
-from benchmarks.figures import RESULTS, Figure, Mode, benchmark_run, progress
+from benchmarks.figures import Figure, Mode, benchmark_run, progress
 from millpond.files.snapshot_text import snapshot_write
 from millpond.scheduling.check import check
 from millpond.scheduling.decisions import Plan, plan_bytes
@@ -161,7 +161,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="number of the first day")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--hours", type=int, default=24, help="of each day")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result file")
+    parser.add_argument("--out", type=Path, help="folder of the result file; by default benchmarks/results[/short]")
     parser.add_argument("--kept", type=Path, default=Path(gettempdir()), help="folder for the snapshot of a violation")
     options = parser.parse_args(argv)
     mode: Mode = "full" if options.full else "short"

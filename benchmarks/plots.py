@@ -152,7 +152,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, default=GUIDE)
     options = parser.parse_args(argv)
     results = []
-    for name in (*PLOTS, "start_latency"):
+    for name in (*PLOTS, "checked", "start_latency"):
         source = options.results / f"{name}.json"
         if not source.exists():
             source = options.results / "short" / f"{name}.json"

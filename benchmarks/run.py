@@ -35,6 +35,7 @@ BENCHMARKS = {
     "whatif": "B7",
     "pooling": "B9",
     "explain": "B11",
+    "checked": "check",
     "start_latency": "start",
 }
 """Module of each benchmark, and its id in the guide."""
