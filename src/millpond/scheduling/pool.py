@@ -290,6 +290,8 @@ class Pool:
         self.empty: dict[tuple[object, ...], bool] = {}
         """What would fit if nobody were there, as far as somebody has asked."""
         self._open: dict[CardRequest, dict[str, list[Room]]] = {}
+        self._asked: CardRequest | None = None
+        self._answer: dict[str, list[Room]] = {}
         self._kinds: dict[str, CardKind] = {}
         self._configured: dict[CardRequest, dict[str, list[Room]]] = {}
 
@@ -306,9 +308,12 @@ class Pool:
 
     def models(self, gpu: CardRequest) -> Mapping[str, list[Room]]:
         """The open rooms that a request may use, by model; a request without cards may use all, under ``""``."""
+        if gpu is self._asked:  # a job is asked about many times in a row, and its request is long to hash
+            return self._answer
         found = self._open.get(gpu)
         if found is None:
             found = self._open[gpu] = self._matching(gpu, open_only=True)
+        self._asked, self._answer = gpu, found
         return found
 
     def configured(self, gpu: CardRequest) -> Mapping[str, list[Room]]:
@@ -327,6 +332,7 @@ class Pool:
         room.state_set(state)
         self.empty.clear()
         if room.open is not opened:
+            self._asked = None
             for gpu, found in self._open.items():
                 self._open[gpu] = _with(found, room, gpu)
         return room
