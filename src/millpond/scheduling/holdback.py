@@ -1,19 +1,24 @@
 """Holding jobs back: a few wait although they fit, so that those go first whose placement wastes nothing.
 
-Where an operator allows it, a small share of the jobs may wait while cards are free.  Each placement has a *gain*: the
-cards that it gives out less the worth that it takes from the pool.  Jobs go while the best of them gains something, or
-while more are held than allowed; the others are held until their turn comes or the pool changes.
+Where an operator allows it, a small share of the jobs may wait while cards are free.  Each placement has a *gain*: of
+what it gives out, the part that is not taken from the worth of the pool.  Jobs go while the best of them gains enough,
+or while more are held than allowed; the others are held until their turn comes or the pool changes.  The gain is per
+card, so that of two jobs that waste as much the larger goes: small ones still find room later.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Final
 
 from millpond.domain.amounts import CARD
 from millpond.scheduling.board import Board, Row
 from millpond.scheduling.prices import ONE
 from millpond.scheduling.score import TIE_BITS
+
+ENOUGH: Final = ONE // 50
+"""A gain of 2 % of the cards given out: less is within what prices are wrong by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class Holdback:
             gain = gain_of(self.board, row, index)
             if best is None or (gain, -line[0][0]) > best[:2]:
                 best = (gain, -line[0][0], row, index)
-        if best is None or (best[0] <= 0 and self._count <= self.limit):
+        if best is None or (best[0] <= ENOUGH and self._count <= self.limit):
             return None
         return self._turn(best[2], best[3])
 
@@ -81,5 +86,6 @@ class Holdback:
 
 
 def gain_of(board: Board, row: Row, index: int) -> int:
-    """Cards given out less worth taken, in millionths of a card, by placing on a node."""
-    return row.ask.milli * (ONE // CARD) + (board.score(row, index) >> TIE_BITS)
+    """Cards given out less worth taken by placing on a node, in millionths of the cards given out."""
+    milli = row.ask.milli
+    return (milli * (ONE // CARD) + (board.score(row, index) >> TIE_BITS)) * CARD // milli

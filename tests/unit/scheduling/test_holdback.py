@@ -70,3 +70,11 @@ def test_equals_go_in_the_order_in_which_they_came() -> None:
     for name in ("a", "b", "c"):
         pond.held.put(pond.row("0.3"), name)
     assert pond.end() == ["a", "b", "c"]
+
+
+def test_the_one_that_wastes_least_of_what_it_takes_goes() -> None:
+    """0.95 leaves more unused than 0.35 does, but less of each card given out; and 0.35 finds room later."""
+    pond = Pond(limit=1)
+    assert pond.come("small", "0.35") == []
+    assert pond.come("large", "0.95") == ["large"]
+    assert pond.end() == ["small"]
