@@ -23,9 +23,15 @@ UP_S, DOWN_S = 150.0, 150.0
 
 
 class Millpond:
-    """A state folder and the commands on it.  `isolation` none: tests need no sandbox unless they say so."""
+    """A state folder and the commands on it.  `isolation` none: tests need no sandbox unless they say so.
 
-    def __init__(self, state_dir: Path, pool: str, isolation: str = "none", **settings: str) -> None:
+    ``python``: the interpreter that has the millpond to be run; this one's by default.
+    """
+
+    def __init__(
+        self, state_dir: Path, pool: str, isolation: str = "none", python: str = sys.executable, **settings: str
+    ) -> None:
+        self.python = python
         self.state_dir = state_dir
         self.pool = pool
         self.isolation = isolation
@@ -36,7 +42,7 @@ class Millpond:
     def command(self, *words: str, timeout: float = 60.0, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run ``millpond WORDS``."""
         done = subprocess.run(
-            [sys.executable, "-m", "millpond.cli.main", *words],
+            [self.python, "-m", "millpond.cli.main", *words],
             env=self.environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -167,6 +167,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "tokens.revoke_done": ("Token {id} is revoked", "已吊销令牌 {id}"),
     "tokens.revoked": ("revoked", "已吊销"),
     "tokens.valid": ("valid", "有效"),
+    "version.core_compiled": ("compiled core", "编译版核心"),
+    "version.core_python": ("core in pure Python", "纯 Python 核心"),
     "version.no_server": ("server: {problem}", "服务器：{problem}"),
     "version.server": ("server {version} at {address}", "服务器 {version}，位于 {address}"),
     "wait.reached": ("{name}: {state}", "{name}：{state}"),
