@@ -168,7 +168,8 @@ class Victims:
         self._lost: list[int] = []
         """Lost work of each of ``tasks``, once somebody asks."""
         self.everybody = (1 << len(self.tasks)) - 1
-        self._freed = [[self._cap_freed(task, lack) for task in self.tasks] for lack in lacks]
+        self._freed = [self._amounts(lack) for lack in lacks]
+        """Under each cap that lacks, who would free how much: there are few amounts, and so few masks."""
         self._lower: dict[tuple[Queue, int], int] = {}
         self._enough: dict[int, bool] = {}
         self._prices: dict[int, Price] = {}
@@ -238,13 +239,22 @@ class Victims:
         return known
 
     def _caps_enough(self, mask: int) -> bool:
-        if not self._lacks:
-            return True
-        numbers = [bit.bit_length() - 1 for bit in bits_of(mask)]
-        return all(
-            sum(freed[number] for number in numbers) >= lack.deficit
-            for lack, freed in zip(self._lacks, self._freed, strict=True)
-        )
+        for lack, freed in zip(self._lacks, self._freed, strict=True):
+            total = 0
+            for amount, those in freed:
+                total += amount * (mask & those).bit_count()
+            if total < lack.deficit:
+                return False
+        return True
+
+    def _amounts(self, lack: CapLack) -> list[tuple[int, int]]:
+        """Each amount that candidates free under a cap, with the mask of those who do."""
+        found: dict[int, int] = {}
+        for number, task in enumerate(self.tasks):
+            amount = self._cap_freed(task, lack)
+            if amount:
+                found[amount] = found.get(amount, 0) | 1 << number
+        return sorted(found.items())
 
     def _cap_freed(self, task: Task, lack: CapLack) -> int:
         """Usage that ends with a task.
