@@ -10,6 +10,9 @@ work done within the trace's span; work that an eviction made to be done twice i
 The islands are first in, first out, as the pool is: an island on which small jobs pass blocked ones would use its
 cards better and let some jobs start earlier than either.
 
+In the pool a guaranteed claim that finds its cards scattered has others moved at once (``regroup_after: 0s``).  The
+figures ``without_moves`` show what that is worth.
+
 ``short``: `benchmarks.tenants.SHORT_NOTE`, and without the runs that charge for grace and let small jobs pass.
 ``full``: all 82 247 jobs.
 """
@@ -84,7 +87,7 @@ def run(mode: Mode) -> list[Figure]:
     lost = f"; who lost: {sizes(shared, losers)}" if losers else ""
     hived = "HiveD's definition"
     rho, late = worst(shared, islands)
-    moved = f"{shared.evictions} evictions, {shared.lost / 3_600_000:.0f} card-hours done twice{part}"
+    moved = f"{shared.evictions} evictions and moves, {shared.lost / 3_600_000:.0f} card-hours done twice{part}"
     found = [
         Figure("B5", "anomalies", len(losers), "jobs", mark_source=hived, bound=0, aim=0,
                runs=count, note=f"victims leave at once, as millpond simulate does by default; {moved}{lost}"),
@@ -96,7 +99,21 @@ def run(mode: Mode) -> list[Figure]:
         Figure("B5", "utilisation_islands", sum(island.used for island in islands.values())
                / (shared.cards * tenants.window * 10), "%", note=f"private clusters, first in, first out{part}"),
     ]  # fmt: skip
+    found += unmoved(tenants, islands)
     return found if mode == "short" else [*found, *variants(tenants, islands, pooled)]
+
+
+def unmoved(tenants: Tenants, islands: dict[str, Replay]) -> list[Figure]:
+    """The pool in which nobody is moved for a guaranteed claim."""
+    shared = shared_run(tenants, moves=False)
+    losers = anomalies(shared, islands)
+    rho, late = worst(shared, islands)
+    return [
+        Figure("B5", "anomalies_without_moves", len(losers), "jobs", runs=len(tenants.jobs),
+               note=f"who lost: {sizes(shared, losers)}" if losers else ""),
+        Figure("B5", "worst_rho_without_moves", rho, "×", runs=len(tenants.jobs),
+               note=f"nobody ends more than {late} s later than alone"),
+    ]  # fmt: skip
 
 
 def variants(tenants: Tenants, islands: dict[str, Replay], pooled: Replay) -> list[Figure]:

@@ -13,10 +13,11 @@ order as their priority.  As far as cards are only counted, nobody then waits lo
   after these only.  So at s job k fits into what is left of the guarantee: it is a guaranteed claim, which takes what
   others borrow, and once it runs its rank stays guaranteed, so that nobody takes it away.
 
-Two things are outside of the argument and are measured: a guaranteed job cannot be moved, so that cards may be free in
-the wrong places, and jobs do lose by it; and a victim needs its grace to leave.  Where small jobs may pass a blocked
-one in the pool (``traverse``), more of them hold guarantees in more places at once, and large jobs lose; that is
-measured as well.
+Three things are outside of the argument and are measured.  Cards may be free in the wrong places, between guaranteed
+jobs that nobody may evict: with ``regroup_after: 0s`` those are moved, and without it jobs do lose.  Who is moved or
+evicted loses what it has not saved, and whoever of its team follows it waits for that.  And a victim needs its grace to
+leave.  Where small jobs may pass a blocked one in the pool (``traverse``), more of them hold guarantees in more places
+at once; that is measured as well.
 """
 
 from __future__ import annotations
