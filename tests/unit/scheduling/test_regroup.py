@@ -56,6 +56,22 @@ def test_the_one_that_loses_least_moves() -> None:
     assert evicted(checked(replace(world, jobs=tuple(late)))) == ["v2", "t2"]
 
 
+def test_the_checker_knows_a_bad_move() -> None:
+    """The same plan where a rule does not allow it: no setting, no guarantee, no need, no place to go."""
+    world, found = scattered(), plan(scattered())
+    late = replace(world.settings, regroup_after=601)
+    bad = [
+        replace(world, settings=late),
+        replace(world, queues=(QUEUES[0], queue("u/batch", d=8), QUEUES[2])),
+        replace(world, queues=(queue("t/batch"), *QUEUES[1:])),
+        replace(world, nodes=pool(3)),
+        replace(world, nodes=(node("n1"), node("n2", cordoned=True))),
+    ]
+    assert check(world, found) == ()
+    for other in bad:
+        assert "eviction-forbidden" in {violation.rule for violation in check(other, found)}
+
+
 def test_nobody_moves_where_evictions_alone_are_enough() -> None:
     extra = running("v3", "v/batch", "n3", 8)
     world = scattered(extra)
