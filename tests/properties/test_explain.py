@@ -16,7 +16,7 @@ from millpond.scheduling.options import Options
 from millpond.scheduling.plan import Pass, plan
 from millpond.scheduling.snapshot import RunState, Snapshot
 from millpond.scheduling.state import State
-from millpond.scheduling.trial import Trials, verdict_plan
+from millpond.scheduling.trial import Trials, Verdict, verdict_plan
 from tests.builders import draining, job, node, pool, queue, running
 from tests.builders import snapshot as build
 from tests.properties.worlds import snapshots
@@ -137,3 +137,23 @@ def test_whom_a_job_evicts_is_not_told_by_the_reservations_of_later_ones() -> No
     world = build(pool(2, 1), [queue("a/besteffort")], [*sitters, first, second], min_runtime=0)
     assert [reserved.job for reserved in plan(world).reservations] == ["w"]
     quick_check(world)
+
+
+def test_reservations_do_not_silence_the_quick_way() -> None:
+    """The last of its leaf harms nobody wherever it sits, so no planner need be run for one that has waited long."""
+    nodes = [node("n1", 2), node("n2", 3, model="H20-96GB", memory=98_304)]
+    sitters = [
+        running("r", "a/batch", "n1", 2, age=0, max_duration=500),
+        running("m", "a/batch", "n2", 2, cards=(0, 1), age=0, max_duration=1000),
+    ]
+    waiters = [job(f"w{number}", "a/batch", 2, submitted=-9000 + number) for number in range(3)]
+    world = build(nodes, [queue("a/batch")], [*sitters, *waiters])
+    state = State(world)
+    options = Options(state)
+    ranks = {name: rank for tenant in state.tree.root.children for name, rank in state.walk(tenant).ranks.items()}
+    result = Pass(state, options, Limits(state, options)).run()
+    assert {reserved.job for reserved in result.reservations} == {"w0"}
+    changed = job("w2", "a/batch", 1, submitted=-8998)
+    quick = Trials(world, result, state, options, ranks, runs=0)
+    assert quick.fits(changed)
+    assert quick.start(waiters[2], changed) == verdict_plan(world, waiters[2], changed) == Verdict(True, 0)

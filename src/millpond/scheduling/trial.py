@@ -153,11 +153,11 @@ class Trials:
             return False
         if leaf.klass is QueueClass.BESTEFFORT:
             return True
-        if (changed.gpu.elastic or len(state.pool.models(changed.gpu)) > 1) and self._binding(changed):
-            return False  # it may sit elsewhere, and count as something else
         task, tasks = state.task_make(changed, seats, Kind.PLACED), state.leaf_tasks[leaf]
         if leaf.tenant not in self._families and (not tasks or tasks[-1].key <= task.key):
             return True
+        if (changed.gpu.elastic or len(state.pool.models(changed.gpu)) > 1) and self._binding(changed):
+            return False  # it may sit elsewhere, and count as something else
         mine = sorted([*tasks, task], key=attrgetter("key"))
         after = tenant_walk(leaf.tenant, {**state.leaf_tasks, leaf: mine}).ranks
         return all(rank is self._ranks.get(name, rank) for name, rank in after.items())
