@@ -1,7 +1,8 @@
 """The golden scenarios on the live local engine: a real pool decides as the plan file says.
 
 One millpond a pool.  Of the scenarios that need time to pass, S07, S10, S12, S13 and S17 follow below, S08, S16 and the
-live side of S19 stand in ``test_loop``, and the evening of S01 is the broker's demo (``test_demo``).
+live side of S19 stand in ``test_loop``, and the evening of S01 is the broker's demo (``test_demo``).  ``regroup`` needs a
+second pass, in which who was moved evicts in its turn: it is simulated, and not played here.
 """
 
 from __future__ import annotations
@@ -228,4 +229,4 @@ def _s21(exported: str, name: str) -> None:
 def test_every_plan_scenario_has_its_turn() -> None:
     """What is not played from its plan is named at the top of this file."""
     rest = {path.stem for path in FOLDER.glob("*.yaml")} - set(NAMES)
-    assert rest <= {"S01-day", "S07", "S10", "S12", "S13", "S16", "S17"}
+    assert rest <= {"S01-day", "S07", "S10", "S12", "S13", "S16", "S17", "regroup"}
