@@ -1,8 +1,8 @@
 """The golden scenarios on the live local engine: a real pool decides as the plan file says.
 
 One millpond a pool.  Of the scenarios that need time to pass, S07, S10, S12, S13 and S17 follow below, S08, S16 and the
-live side of S19 stand in ``test_loop``, and the evening of S01 is the broker's demo (``test_demo``).  ``regroup`` needs a
-second pass, in which who was moved evicts in its turn: it is simulated, and not played here.
+live side of S19 stand in ``test_loop``, and the evening of S01 is the broker's demo (``test_demo``).  ``regroup`` needs
+a second pass, in which who was moved evicts in its turn: it is simulated, and not played here.
 """
 
 from __future__ import annotations
