@@ -17,7 +17,7 @@ from millpond.scheduling.quota import Dims, Queue
 from millpond.scheduling.snapshot import Hold, Job
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import behind, claim_key
-from millpond.scheduling.waiting import Group, Kin, Line
+from millpond.scheduling.waiting import Group, Kin, Line, Waiting
 
 HeadKey = tuple[Rank, int, int, str]
 
@@ -104,25 +104,15 @@ class Head:
         self.back.clear()
         self.stamp += 1
 
-    def skip(self, moment: int, share: int, kept: Sequence[Kept]) -> None:
+    def skip(self, waiters: Waiting, moment: int, share: int, kept: Sequence[Kept]) -> None:
         """Pass everybody whose equals have failed at `moment`, up to the first of whom that is not known."""
         line, place = self.line, self.until
         ours = [one.job for one in kept if one.leaf is line.leaf]
-        first, failed = len(line.jobs), []
-        for group in line.groups.values():
-            low = self._from(group, place)
-            if group.failed == moment or (group.kin.failed == moment and _same(group.kin, group.job, ours)):
-                failed.append((group, low))
-                continue
-            while low < len(group.jobs) and group.jobs[low].id in self.skipped:
-                low += 1
-            if low < len(group.jobs):
-                first = min(first, line.index(group.jobs[low]))
-        for job in ours:
-            if job.id not in self.skipped and (index := line.find(job)) >= place:
-                first = min(first, index)
-        for group, low in failed:
-            high = self._from(group, first)
+        first, failed = self._near(waiters, moment, ours)
+        if first < 0:
+            first, failed = self._far(moment, ours)
+        for group in failed:
+            low, high = self._from(group, place), self._from(group, first)
             while high > low and group.jobs[high - 1].id in self.skipped:
                 high -= 1
             if high > low:
@@ -131,6 +121,39 @@ class Head:
                 if self.most is None or passed.last() > self.most:
                     self.most = passed.last()
         self.until = first
+
+    def _near(self, waiters: Waiting, moment: int, ours: list[Job]) -> tuple[int, list[Group]]:
+        """Where to stop, and the groups passed, looking at one job after the other; -1 if it takes longer than to look
+        at every group."""
+        line, failed = self.line, dict[Group, None]()
+        for index in range(self.until, len(line.jobs)):
+            if index > self.until + 2 * len(line.groups):
+                return -1, []
+            job = line.jobs[index]
+            if job.id in self.skipped:
+                continue
+            group = waiters.equals(job)
+            if not _failed(group, moment, ours) or any(one.id == job.id for one in ours):
+                return index, [*failed]
+            failed[group] = None
+        return len(line.jobs), [*failed]
+
+    def _far(self, moment: int, ours: list[Job]) -> tuple[int, list[Group]]:
+        """The same, looking at one group after the other."""
+        line, first, failed = self.line, len(self.line.jobs), list[Group]()
+        for group in line.groups.values():
+            if _failed(group, moment, ours):
+                failed.append(group)
+                continue
+            low = self._from(group, self.until)
+            while low < len(group.jobs) and group.jobs[low].id in self.skipped:
+                low += 1
+            if low < len(group.jobs):
+                first = min(first, line.index(group.jobs[low]))
+        for job in ours:
+            if job.id not in self.skipped and (index := line.find(job)) >= self.until:
+                first = min(first, index)
+        return first, failed
 
     def _from(self, group: Group, place: int) -> int:
         """The first of a group that stands at `place` of the line or behind it."""
@@ -150,6 +173,12 @@ class Head:
             if job is not None:
                 place = min(place, self.line.index(job))
         self._begin(place)
+
+
+def _failed(group: Group, moment: int, ours: Iterable[Job]) -> bool:
+    """Whether an equal of a group has failed at `moment`."""
+    kin = group.kin
+    return group.failed == moment or (kin.failed == moment and _same(kin, group.job, ours))
 
 
 def _same(kin: Kin, job: Job, reserved: Iterable[Job]) -> bool:
@@ -257,7 +286,7 @@ class Order:
         if self._brief and not head.back:
             moment, group = self._now(), state.waiters.equals(job)
             if moment in {group.failed, group.kin.failed}:
-                head.skip(moment, state.usage.share(head.line.leaf), state.kept)
+                head.skip(state.waiters, moment, state.usage.share(head.line.leaf), state.kept)
                 if head.passed:
                     self._passing.append(head)
                 job = head.peek()
