@@ -172,11 +172,27 @@ def _spareable(world: World, evict: Evict) -> bool:
     ]
     there = [use for name, use in world.running.items() if name not in others]
     kept = [use for name, use in world.holds.items() if name != claim.id]
-    usage = world.book.usage([*(use for use in world.after if use.job.id != claim.id), victim])
+    usages = [
+        world.book.usage([*(use for use in world.after if use.job.id != claim.id), victim]),
+        world.book.usage([*_before(world, claim, others), *dropped]),
+    ]
     room = Idle(world, [*there, *kept, *dropped, *world.starts.values()])
     kinds = [world.book.nodes[seat.node].spec.cards for seat in world.holds[claim.id].seats]
     same = {kind.model for kind in kinds if kind is not None}
-    return any(_under_caps(world, claim, model, usage) for model in room.models(claim) if model in same)
+    fitting = [model for model in room.models(claim) if model in same]
+    return any(all(_under_caps(world, claim, model, usage) for usage in usages) for model in fitting)
+
+
+def _before(world: World, claim: Job, others: set[str]) -> list[Use]:
+    """Who counted at most when it was the turn of a claim, if the `others` leave for it.
+
+    Who was asked to leave after them for somebody else still counted then.
+    """
+    order = [hold.job for hold in world.plan.hold]
+    earlier = order[: order.index(claim.id)]
+    gone = others | {name for hold in world.plan.hold if hold.job in earlier for name in hold.victims}
+    there = [use for name, use in world.running.items() if name not in gone]
+    return [*there, *(world.holds[name] for name in earlier), *world.starts.values()]
 
 
 def _under_caps(world: World, job: Job, model: str, usage: dict[str, dict[str, int]]) -> bool:

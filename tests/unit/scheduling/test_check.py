@@ -203,6 +203,18 @@ def test_needless_eviction() -> None:
     assert "eviction-needless" in rules(given, evict("v", "w", node_name="n2"))
 
 
+def test_an_eviction_for_a_cap_is_not_needless_because_of_a_later_one() -> None:
+    """The small one makes room under the cap for the first claim; that the large one goes is decided after that."""
+    leaves = [queue("a", c=6), queue("a/batch", d=4), queue("a/besteffort")]
+    small = running("small", "a/besteffort", "n1", 1)
+    large = running("large", "a/besteffort", "n2", 3)
+    first, second = job("first", "a/batch", 3, submitted=-2), job("second", "a/batch", 1, submitted=-1)
+    given = snapshot(pool(3, 4), leaves, [small, large, first, second])
+    decided = plan(given)
+    assert {evict.job: evict.claimant for evict in decided.evict} == {"small": "first", "large": "second"}
+    assert check(given, decided) == ()
+
+
 def test_fifo_and_blocked_jobs_may_wait() -> None:
     queues = (queue("b/batch", d=8, fifo=True),)
     behind = Reason(Code.BEHIND, "first in, first out", jobs=("big",))
