@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from millpond.scheduling.approach import Choice, approach, approach_each
 from millpond.scheduling.decisions import Rank
-from millpond.scheduling.fit import Ask, ask_on, place, place_possible
+from millpond.scheduling.fit import Ask, ask_on, place, place_possible, view_fits
 from millpond.scheduling.masks import bound, offers_soon
 from millpond.scheduling.narrow import Narrow
-from millpond.scheduling.pool import View
+from millpond.scheduling.pool import View, seat_weight
 from millpond.scheduling.quota import Dims
 from millpond.scheduling.rank import Walk
 from millpond.scheduling.sets import EXACT, bits_of, minimal_sets
@@ -82,20 +82,42 @@ class Attempt:
         narrow = self._narrow() if asked else None
         if narrow is not None:
             return self._find_narrow(narrow)
+        views = offers_soon(self.state, self.job, self.ask, self.model)
+        if asked and self.state.own_asked(self.leaf, self.job, self.ask.total, self.model):
+            asked = self._hopeful(self._behind(), views)
         candidates = self._bearable(self.candidates()) if asked else []
         if (not candidates and not self.state.leaving) or not self._relieved(candidates):
             return None
-        views = offers_soon(self.state, self.job, self.ask, self.model)
         tiers = sorted({rank for rank, _ in candidates}, reverse=True)
         if place_possible(views, self.ask):
             found = self._find_among([], views)
             if found is not None:
                 return found
         for tier in tiers:
-            found = self._find_among([(rank, task) for rank, task in candidates if rank >= tier], views)
-            if found is not None:
-                return found
+            chosen = [(rank, task) for rank, task in candidates if rank >= tier]
+            if self._hopeful([task for _, task in chosen], views):
+                found = self._find_among(chosen, views)
+                if found is not None:
+                    return found
         return None
+
+    def _hopeful(self, tasks: list[Task], views: list[View]) -> bool:
+        """Whether enough rooms have as many cards as are wanted, free or held by `tasks`: a first, cheap look."""
+        ask = self.ask
+        if ask.slice or not ask.milli:
+            return True
+        freed: dict[str, int] = {}
+        for task in tasks:
+            for seat in task.seats:
+                freed[seat.node] = freed.get(seat.node, 0) + seat_weight(seat) * len(seat.cards)
+        need = ask.nodes
+        for view in views:
+            more = freed.get(view.room.name, -1)
+            if view_fits(view, ask) or (more >= 0 and more + sum(free for free in view.free if free > 0) >= ask.milli):
+                need -= 1
+                if need <= 0:
+                    return True
+        return False
 
     def _find_among(self, chosen: list[tuple[Rank, Task]], views: list[View]) -> Eviction | None:
         """The cheapest way with some candidates."""
@@ -215,13 +237,18 @@ class Attempt:
 
     def _own(self) -> tuple[list[tuple[Rank, Task]], Walk, Rank]:
         """Candidates of its own leaf, the ranks when all behind it have left, and the best rank that it may have."""
-        state, base = self.state, self.base
-        own = [task for task in state.leaf_tasks[self.leaf] if state.may_leave(task) and behind(task.job, self.job)]
+        base = self.base
+        own = self._behind()
         last = self._walk(frozenset(task.id for task in own)) if own else base
         claim = min(_claim(base), _claim(last))
         ranks = base.ranks
         found = [(ranks[task.id], task) for task in own if ranks[task.id] >= claim and self._old(task, claim)]
         return found, last, claim
+
+    def _behind(self) -> list[Task]:
+        """Who of its leaf stands behind the claim and might leave."""
+        state = self.state
+        return [task for task in state.leaf_tasks[self.leaf] if state.may_leave(task) and behind(task.job, self.job)]
 
     def _family(self, last: Walk, claim: Rank) -> list[tuple[Rank, Task]]:
         """Candidates of the other leaves of its tenant."""

@@ -17,11 +17,17 @@ from millpond.scheduling.pool import LEAVE, RUN, Pool, Room, View, seat_weight
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.slices import seats_clash
 from millpond.scheduling.snapshot import Hold, Job, PastEviction, RunState, Seat, Settings, Snapshot, job_started
-from millpond.scheduling.tasks import Kind, Task, behind
+from millpond.scheduling.tasks import Kind, OrderKey, Task, behind
 from millpond.scheduling.waiting import Group, Waiting
 
 _AFTER = 1 << 62
 """Later than any admission."""
+
+
+def _place(job: Job) -> OrderKey:
+    """Up to here those stand in its leaf who are not behind a claim."""
+    return (job.preemptible, -job.priority, _AFTER, "")
+
 
 _UNBEGUN = frozenset({Kind.PLACED, Kind.HELD})
 
@@ -258,11 +264,18 @@ class State(Ground):
         claim = self.claim_rank(leaf, total, dims)
         mine = self.leaf_tasks[leaf]
         if mine and behind(mine[-1].job, job):
-            key = (job.preemptible, -job.priority, _AFTER, "")
-            if claim < Rank.BORROWED_PROD or standing.rest_behind(leaf, key):
+            if claim < Rank.BORROWED_PROD or standing.rest_behind(leaf, _place(job)):
                 return True
-            if standing.best(leaf, key, total, dims) < claim:
+            if standing.best(leaf, _place(job), total, dims) < claim:
                 return True
+        return self._others_asked(leaf, claim)
+
+    def own_asked(self, leaf: Queue, job: Job, total: int, model: str) -> bool:
+        """Whether at most those behind it in its own leaf may be asked to leave, whoever of them goes."""
+        best = self._standings[leaf.tenant].best(leaf, _place(job), total, self.tree.dims_of(model))
+        return not self._others_asked(leaf, best)
+
+    def _others_asked(self, leaf: Queue, claim: Rank) -> bool:
         # the claim itself may take from its family what makes them borrow
         own = self.worst(leaf.tenant)
         return self.worst_of_all() > claim or (own >= Rank.FAMILY and claim < Rank.BORROWED_BATCH)
