@@ -2,7 +2,8 @@
 
 At one instant ends come first, then checkpoints, arrivals, the planning pass.  A pass that makes somebody leave at once
 is followed by another at the same instant.  Nothing is planned while nothing changed: time alone changes a plan only
-where a rule names a duration (hold, cool-down, minimal run time), and those moments are instants too.
+where a rule names a duration (hold, cool-down, minimal run time), and those moments are instants too; but not the
+end of the rest of those who may be moved, which would make two passes of every start.
 """
 
 from __future__ import annotations
@@ -323,11 +324,8 @@ class Simulation:
         self._waiting -= 1
         figures.begin(simulated.milli, self._time)
         self._plan_end(simulated)
-        settings = self._base.settings
-        if settings.min_runtime:
-            self._push(self._time + settings.min_runtime, _WAKE, "", 0, "")
-        if settings.regroup_after is not None and self._waiting:
-            self._push(self._time + max(1, settings.regroup_after, settings.min_runtime), _WAKE, "", 0, "")
+        if self._base.settings.min_runtime:
+            self._push(self._time + self._base.settings.min_runtime, _WAKE, "", 0, "")
         resumed: dict[str, object] = {"resumed_from": simulated.saved} if simulated.saved else {}
         return self._event("start", start.job, rank=start.rank.word, placement=seats_json(start.seats), **resumed)
 
