@@ -156,6 +156,7 @@ class Pass:
                 self.behind.pop(job_id, None)
                 self.order.back(self.state.jobs[job_id])
             self._judge_all()
+            self._reserve_again()  # what was reserved for one who starts now goes to the next
             found = self._waits() if waits else {}
         return found
 
