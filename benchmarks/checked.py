@@ -68,8 +68,13 @@ class Tally:
         self.broken = self.broken or other.broken
 
 
-def day_check(seed: int, until: int, kept: Path, planner: Planner = plan, again: int = AGAIN_EVERY) -> Tally:
-    """One day of one cluster, every plan checked and every `again`-th made twice; ends at the first violation."""
+def day_check(
+    seed: int, until: int, kept: Path, most: int | None = None, planner: Planner = plan, again: int = AGAIN_EVERY
+) -> Tally:
+    """One day of one cluster, every plan checked and every `again`-th made twice.
+
+    Ends at the first violation, and after `most` decisions: a crowded day makes hundreds of thousands.
+    """
     tally, begun = Tally(), time.perf_counter()
     for snapshot, found in Day(Cluster(seed)).plans(until):
         tally.passes += 1
@@ -88,6 +93,8 @@ def day_check(seed: int, until: int, kept: Path, planner: Planner = plan, again:
         if wrong:
             tally.broken = f"day {seed}, {snapshot.now} s: {wrong}; see {keep(snapshot, seed, kept)}"
             break
+        if most is not None and tally.decisions >= most:
+            break
     tally.seconds = time.perf_counter() - begun
     return tally
 
@@ -104,7 +111,7 @@ def days_check(decisions: int, *, seed: int, workers: int, until: int, kept: Pat
     """Day after day until so many decisions have been made; ends at the first violation.  Days count in order."""
     total, days = Tally(), 0
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as crew:
-        for found in _in_order(crew, seed, workers, until, kept):
+        for found in _in_order(crew, seed, workers, until, kept, decisions):
             total.add(found)
             days += 1
             progress(f"{total.decisions} of {decisions} decisions, {days} days, {total.passes} plans")
@@ -114,12 +121,12 @@ def days_check(decisions: int, *, seed: int, workers: int, until: int, kept: Pat
     return total
 
 
-def _in_order(crew: ProcessPoolExecutor, seed: int, workers: int, until: int, kept: Path) -> Iterator[Tally]:
+def _in_order(crew: ProcessPoolExecutor, seed: int, workers: int, until: int, kept: Path, most: int) -> Iterator[Tally]:
     """The days in order of their numbers, some of them ahead."""
     ahead: list[Future[Tally]] = []
     while True:
         while len(ahead) < 2 * workers:
-            ahead.append(crew.submit(day_check, seed, until, kept))
+            ahead.append(crew.submit(day_check, seed, until, kept, most))
             seed += 1
         yield ahead.pop(0).result()
 

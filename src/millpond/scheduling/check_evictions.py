@@ -93,7 +93,8 @@ def _move_ranks_wrong(world: World, victim: Job, claim: Job, ranks: dict[str, Ra
         return "nobody has waited long enough for that"
     if low < high:
         return "its rank is above that of the claim"
-    elsewhere = Idle(world, [*world.running.values(), *world.starts.values(), world.holds[claim.id]])
+    # What started may have done so after the move, on the cards that were meant for who moves: nothing holds them.
+    elsewhere = Idle(world, [*world.running.values(), world.holds[claim.id]])
     return "" if elsewhere.models(victim) else "it does not fit elsewhere at once"
 
 
