@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from millpond.domain.queues import queue_ancestors, queue_tenant
 from millpond.scheduling.check_book import Use
 from millpond.scheduling.check_idle import Idle
-from millpond.scheduling.check_moves import regrouping_wrong
+from millpond.scheduling.check_moves import regrouping_wrong, saves
 from millpond.scheduling.check_world import World
 from millpond.scheduling.decisions import Evict, Rank, Violation
 from millpond.scheduling.snapshot import Job, RunState
@@ -66,7 +66,7 @@ def _move_wrong(world: World, victim: Job, claim: Job, mine: set[str]) -> str:
     """What is wrong with moving somebody for a job that waits for scattered cards (§5)."""
     settings, now = world.snapshot.settings, world.snapshot.now
     patient = settings.consolidate_after is not None and now - claim.submitted >= settings.consolidate_after
-    if not (victim.saves_on_signal or victim.checkpointed is not None or victim.checkpoint_every is not None):
+    if not saves(victim):
         return "it has no checkpoint"
     use = world.holds[claim.id]
     moved = [other for other in world.plan.evict if other.claimant == claim.id and other.why == "consolidate"]

@@ -39,7 +39,7 @@ def _elsewhere(world: World, victim: Job, claim: Job, ranks: dict[str, Rank]) ->
         for name, use in world.running.items()
         if name not in world.evicted
         and not _evictable(use, victim, ranks)
-        and not (use.milli < milli and _saves(use.job))
+        and not (use.milli < milli and use.job.preemptible and saves(use.job))
     ]
     return bool(Idle(world, [*there, *holds]).models(victim))
 
@@ -56,10 +56,9 @@ def _needless(world: World, claim: Job, ranks: dict[str, Rank]) -> bool:
     return bool(Idle(world, [*there, *world.starts.values(), *others]).models(claim))
 
 
-def _saves(job: Job) -> bool:
-    """Whether somebody may be moved."""
-    saved = job.saves_on_signal or job.checkpointed is not None or job.checkpoint_every is not None
-    return job.preemptible and saved
+def saves(job: Job) -> bool:
+    """Whether a job goes on where it was saved when it starts again."""
+    return job.saves_on_signal or job.checkpointed is not None or job.checkpoint_every is not None
 
 
 def _evictable(use: Use, claim: Job, ranks: dict[str, Rank]) -> bool:

@@ -105,8 +105,8 @@ def _clearings(state: State, kept: Kept, ask: Ask, views: Iterable[View], gain: 
             found.append(_Clearing(0, 0, index, view, ()))
             continue
         movable = [task for task in state.sitting.get(view.room.name, {}).values() if may_move(state, kept, task)]
-        movable.sort(key=lambda task: (state.lost(task), task.milli, task.id))
-        tasks = _cheapest(state, view, ask, [task for task in movable[:_LISTED] if state.lost(task) < gain])
+        sets = sets_freeing(state, view, ask, [task for task in movable if state.lost(task) < gain])
+        tasks = min(sets, key=lambda one: _cost(state, one), default=())
         if tasks:
             lost, milli, _ = _cost(state, tasks)
             found.append(_Clearing(lost, milli, index, view, tasks))
@@ -114,17 +114,17 @@ def _clearings(state: State, kept: Kept, ask: Ask, views: Iterable[View], gain: 
     return found
 
 
-def _cheapest(state: State, view: View, ask: Ask, tasks: list[Task]) -> tuple[Task, ...]:
-    """The cheapest set of `tasks` without which the ask fits on a node; empty if there is none."""
+def sets_freeing(state: State, view: View, ask: Ask, tasks: Iterable[Task]) -> list[tuple[Task, ...]]:
+    """The smallest sets of `tasks`, the cheapest of them, without which an ask fits on a node."""
+    listed = sorted(tasks, key=lambda task: (state.lost(task), task.milli, task.id))[:_LISTED]
 
     def chosen(mask: int) -> tuple[Task, ...]:
-        return tuple(task for number, task in enumerate(tasks) if mask >> number & 1)
+        return tuple(task for number, task in enumerate(listed) if mask >> number & 1)
 
     def enough(mask: int) -> bool:
         return view_fits(view_freed(view, chosen(mask)), ask)
 
-    masks = minimal_sets([1 << number for number in range(len(tasks))], enough)
-    return min(map(chosen, masks), key=lambda found: _cost(state, found), default=())
+    return [chosen(mask) for mask in minimal_sets([1 << number for number in range(len(listed))], enough)]
 
 
 def _cost(state: State, tasks: Iterable[Task]) -> tuple[int, int, list[str]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from millpond.scheduling.consolidate import saves, view_freed, view_less
+from millpond.scheduling.consolidate import saves, sets_freeing, view_freed, view_less
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place, view_fits
 from millpond.scheduling.masks import offers_soon
@@ -21,13 +21,9 @@ from millpond.scheduling.pool import View
 from millpond.scheduling.preempt import Eviction
 from millpond.scheduling.quota import Dims, Queue
 from millpond.scheduling.reserve import earliest
-from millpond.scheduling.sets import minimal_sets
 from millpond.scheduling.snapshot import Job, RunState, Seat
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task, behind, reclaimable
-
-_LISTED = 8
-"""So many jobs of a node, the cheapest, are looked at."""
 
 _SPARE = 4
 """So many nodes beyond those needed are tried in other combinations."""
@@ -149,7 +145,7 @@ class _Search:
 
     def _cheapest(self, view: View, tasks: list[Task], cost: Callable[[tuple[Task, ...]], Cost]) -> tuple[Task, ...]:
         """The cheapest set of `tasks` without which the claim fits on a node; empty if there is none."""
-        sets = _sets(self._state, view, self._ask, tasks)
+        sets = sets_freeing(self._state, view, self._ask, tasks)
         return min(sets, key=lambda found: (cost(found), _ids(found)), default=())
 
     # -- all nodes
@@ -241,7 +237,7 @@ class _Elsewhere:
         for view in views:
             here = state.sitting.get(view.room.name, {}).values()
             movable = [other for other in here if other.id not in gone and _movable(state, ask.total, other)]
-            for chosen in _sets(state, view, ask, movable):
+            for chosen in sets_freeing(state, view, ask, movable):
                 self._left[0] -= 1
                 spot = place([view_freed(view, chosen)], ask)
                 if self._left[0] < 0 or spot is None:
@@ -283,19 +279,6 @@ class _Again:
         family = other.leaf.tenant is leaf.tenant
         ranks = self._walk.ranks if family else state.walk(other.leaf.tenant).ranks
         return reclaimable(ranks[other.id], claim, family=family)
-
-
-def _sets(state: State, view: View, ask: Ask, tasks: list[Task]) -> list[tuple[Task, ...]]:
-    """The smallest sets of `tasks`, the cheapest of them, without which an ask fits on a node."""
-    listed = sorted(tasks, key=lambda task: (state.lost(task), task.milli, task.id))[:_LISTED]
-
-    def chosen(mask: int) -> tuple[Task, ...]:
-        return tuple(task for number, task in enumerate(listed) if mask >> number & 1)
-
-    def enough(mask: int) -> bool:
-        return view_fits(view_freed(view, chosen(mask)), ask)
-
-    return [chosen(mask) for mask in minimal_sets([1 << number for number in range(len(listed))], enough)]
 
 
 def _movable(state: State, milli: int, task: Task) -> bool:
