@@ -7,9 +7,10 @@ A job moves only for a larger one of at least its rank, so that no two of them e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
+from typing import TypeVar
 
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place, view_fits
@@ -28,6 +29,8 @@ _SPARE = 4
 
 _TRIES = 64
 """So many combinations of nodes are tried."""
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ def moves_find(state: State, kept: Kept) -> Moves | None:
     if len(clearings) < ask.nodes:
         return None
     best: tuple[tuple[int, int, list[str]], Moves] | None = None
-    for chosen in islice(combinations(clearings[: ask.nodes + _SPARE], ask.nodes), _TRIES):
+    for chosen in choices(clearings, ask.nodes):
         tasks = tuple({task.id: task for clearing in chosen for task in clearing.tasks}.values())
         cost = _cost(state, tasks)
         if not tasks or cost[0] >= gain or (best is not None and cost >= best[0]):
@@ -77,9 +80,7 @@ def moves_find(state: State, kept: Kept) -> Moves | None:
 def may_move(state: State, kept: Kept, task: Task) -> bool:
     """Whether a running job may be moved for the one with a reservation."""
     job, claim = task.job, kept.job
-    if task.kind is not Kind.RUNNING or job.state is not RunState.RUNNING or not state.may_leave(task):
-        return False
-    if not saves(job) or task.milli >= claim.gpu.milli_min * claim.nodes:
+    if not may_leave_for(state, task, claim.gpu.milli_min * claim.nodes, state.settings.consolidate_after):
         return False
     rank = state.walk(task.leaf.tenant).ranks[task.id]
     same = task.leaf is kept.leaf
@@ -87,8 +88,25 @@ def may_move(state: State, kept: Kept, task: Task) -> bool:
         return False
     if same and (job.preemptible, -job.priority) < (claim.preemptible, -claim.priority):
         return False
-    rested = max(1, state.settings.consolidate_after or 0, state.settings.min_runtime)
-    return state.now - task.admitted >= rested and (kept.leaf.name, task.leaf.name) not in state.cooling
+    return (kept.leaf.name, task.leaf.name) not in state.cooling
+
+
+def may_leave_for(state: State, task: Task, milli: int, after: int | None) -> bool:
+    """Whether somebody may be moved at all for a claim of `milli`: smaller, saved, running for long enough.
+
+    ``after`` is how long claims must wait for that, and who has run for less is not moved either.
+    """
+    job = task.job
+    if task.kind is not Kind.RUNNING or job.state is not RunState.RUNNING or not state.may_leave(task):
+        return False
+    if not saves(job) or task.milli >= milli:
+        return False
+    return state.now - task.admitted >= max(1, after or 0, state.settings.min_runtime)
+
+
+def choices(nodes: Sequence[_T], count: int) -> Iterator[tuple[_T, ...]]:
+    """Sets of so many of `nodes`, of which the cheapest come first, as far as they are tried."""
+    return islice(combinations(nodes[: count + _SPARE], count), _TRIES)
 
 
 def saves(job: Job) -> bool:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import combinations, islice
 
-from millpond.scheduling.consolidate import saves, sets_freeing, view_freed, view_less
+from millpond.scheduling.consolidate import choices, may_leave_for, sets_freeing, view_freed, view_less
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place, view_fits
 from millpond.scheduling.masks import offers_soon
@@ -21,15 +20,9 @@ from millpond.scheduling.pool import View
 from millpond.scheduling.preempt import Eviction
 from millpond.scheduling.quota import Dims, Queue
 from millpond.scheduling.reserve import earliest
-from millpond.scheduling.snapshot import Job, RunState, Seat
+from millpond.scheduling.snapshot import Job, Seat
 from millpond.scheduling.state import State
-from millpond.scheduling.tasks import Kind, Task, behind, reclaimable
-
-_SPARE = 4
-"""So many nodes beyond those needed are tried in other combinations."""
-
-_TRIES = 64
-"""So many combinations of nodes are tried."""
+from millpond.scheduling.tasks import Task, behind, reclaimable
 
 _CHAINS = 512
 """So many choices of whom to move for somebody who moves are looked at for one claim."""
@@ -100,7 +93,7 @@ class _Search:
             return None
         clearings.sort(key=lambda one: (self._cost(one.moved, one.evicted), one.view.room.index))
         best: tuple[Cost, Regrouping] | None = None
-        for chosen in islice(combinations(clearings[: ask.nodes + _SPARE], ask.nodes), _TRIES):
+        for chosen in choices(clearings, ask.nodes):
             found = self._together(chosen)
             if found is not None and (best is None or (found[0], _order(found[1])) < (best[0], _order(best[1]))):
                 best = found
@@ -283,12 +276,7 @@ class _Again:
 
 def _movable(state: State, milli: int, task: Task) -> bool:
     """Whether a guaranteed job may be moved for a guaranteed claim of `milli` in all."""
-    job, settings = task.job, state.settings
-    if task.kind is not Kind.RUNNING or job.state is not RunState.RUNNING or not state.may_leave(task):
-        return False
-    if not saves(job) or task.milli >= milli:
-        return False
-    if state.now - task.admitted < max(1, settings.regroup_after or 0, settings.min_runtime):
+    if not may_leave_for(state, task, milli, state.settings.regroup_after):
         return False
     return state.walk(task.leaf.tenant).ranks[task.id] is Rank.GUARANTEED
 
