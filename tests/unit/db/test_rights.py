@@ -81,6 +81,7 @@ SYSTEM_ONLY = {
     "cursor_get",
     "cursor_set",
     "eviction_add",
+    "eviction_list",
     "hold_list",
     "holds_replace",
     "idempotency_prune",

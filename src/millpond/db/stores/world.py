@@ -48,6 +48,12 @@ def world_load(tx: Tx, actor: Actor) -> World:
         jobs=tuple(JobRecord(*row) for row in tx.execute(_JOBS).all()),
         attempts=attempts_live(tx, actor),
         holds=hold_list(tx, actor),
-        evictions=tuple(EvictionRecord(*row) for row in tx.execute(_EVICTIONS).all()),
+        evictions=eviction_list(tx, actor),
         settings=settings_get(tx, actor),
     )
+
+
+def eviction_list(tx: Tx, actor: Actor) -> tuple[EvictionRecord, ...]:
+    """The last eviction of each pair of leaves, the earliest first.  System only."""
+    system_only(actor)
+    return tuple(EvictionRecord(*row) for row in tx.execute(_EVICTIONS).all())
