@@ -129,7 +129,7 @@ def test_traces_are_simulated_and_converted(here: Path) -> None:
     Path("t.csv").write_text(PHILLY)
     code, out, err = command_output("simulate", "t.csv", "--json")
     assert code == 0
-    assert err.startswith("No --pool: simulated on ")
+    assert err.startswith("No --pool: the trace runs on 224 cards (nodes: 28), at most 80 %")
     direct = out.splitlines()[-1]
     code, out, err = command_output("snapshot", "convert", "t.csv", "--pool", "4x8xA100", "-o", "t.yaml")
     assert (code, out) == (0, "")
@@ -158,14 +158,20 @@ BAD = [
         "--set:1:25: queues.factor/batch.cap: 'x' is not a valid",
     ),
     (("simulate", DAY, "--add-nodes", "2=n77"), "--add-nodes:1:3: nodes.+2: there is no node 'n77'"),
-    (("simulate", DAY, "--add-nodes", "some"), "--add-nodes:1:5: 'nodes.+some' says no value"),
+    (("simulate", DAY, "--add-nodes", "some"), "--add-nodes:1:1: 'some' is not a number of nodes"),
+    (("simulate", DAY, "--add-nodes", "0"), "--add-nodes:1:1: '0' is not a number of nodes"),
     (("simulate", DAY, *MORE, "--case", "more: nodes.+1"), "two runs are called 'more'"),
     (("simulate", DAY, "--case", "more:"), "--case 'more:' changes nothing"),
     (
         ("simulate", DAY, *MORE, "--case", "b: nodes.+1, queues.x/batch.cap=1"),
         "--case:2:21: queues.x/batch.cap: there is",
     ),
-    (("simulate", DAY, "--until", "11y"), "'11y' is not a duration"),
+    (("simulate", DAY, "--until", "11y"), "millpond: --until: '11y' is not a duration"),
+    (("simulate", DAY, "--until", "0s"), "--until 0s is not between 1s and ten years"),
+    (("simulate", "ok.csv", "--speed", "fast"), "millpond: --speed: 'fast' is not a valid speed"),
+    (("simulate", "ok.csv", "--from", "noon"), "millpond: --from: 'noon' is not a time"),
+    (("simulate", "ok.csv", "--checkpoint-every", "x"), "millpond: --checkpoint-every: 'x' is not a duration"),
+    (("simulate", "zip.csv"), "zip.csv:1:1: this is not a text file"),
     (("simulate", DAY, "--parallel", "0"), "--parallel 0 is out of range"),
     (
         ("simulate", DAY, "--report", "no/such/folder.html"),
@@ -186,6 +192,8 @@ def test_bad_input_is_exit_code_two_with_its_place_and_writes_nothing(
     Path("t.csv").write_text("timestamp,duration,num_gpus\n100,soon,1\n".replace("100", "1.0"))
     Path("u.csv").write_text("a,b,c\n1,2,3\n")
     Path("v.csv").write_bytes(b"timestamp,duration,num_gpus\n1,\xff,1\n")
+    Path("ok.csv").write_text("timestamp,duration,num_gpus\n1,9,1\n")
+    Path("zip.csv").write_bytes(b"PK\x03\x04\0\0")
     Path("w.csv.xz").write_bytes(b"this is not xz")
     Path("nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\na,1,1,2,A100\n")
     before = sorted(here.iterdir())

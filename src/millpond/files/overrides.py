@@ -59,9 +59,8 @@ def override_parse(text: str, source: str = "--set", line: int = 1, column: int 
     at = Position(line, column, "", source)
     equals = _split(text, "=")[0]
     if len(equals) == len(text) and not _NEW_NODES.match(text.strip()):
-        raise InvalidInput(
-            f"{text[:80]!r} says no value", hint="write queues.factor/batch.cap=48", position=_right(at, len(text))
-        )
+        example = _EXAMPLES.get(text.partition(".")[0].strip(), _EXAMPLES["queues"])
+        raise InvalidInput(f"{text[:80]!r} says no value", hint=example, position=_right(at, len(text)))
     keys: list[Key] = []
     offset = 0
     for part in _split(equals, "."):

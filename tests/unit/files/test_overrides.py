@@ -116,6 +116,7 @@ def test_changes_of_one_argument() -> None:
         ("nodes.n9.lost=true", "--set:1:7: nodes.n9.lost: there is no node 'n9'"),
         ("nodes.n1.lost=maybe", "--set:1:15: nodes.n1.lost: 'maybe' is neither true nor false"),
         ("nodes.n1.lots=true", "a node has no key 'lots' (did you mean lost?)"),
+        ("nodes.+two", "'nodes.+two' says no value (write nodes.n1.cordoned=true or nodes.+2=n1)"),
         ("nodes.+two=n1", "'+two' is not a number of new nodes"),
         ("nodes.+2=n99", "--set:1:10: nodes.+2: there is no node 'n99'"),
         ("nodes.+2.cpu=4", "new nodes have no names yet"),

@@ -21,6 +21,7 @@ from millpond.files.traces.read import format_recognise, trace_read
 from millpond.files.traces.slurm import elapsed_parse, limit_parse, slurm_read, tres_parse
 from millpond.files.traces.trace import Trace
 from millpond.files.traces.world import Window, pool_derive, trace_cut, trace_span, world_make
+from millpond.simulation.driver import Simulation
 from millpond.simulation.jobs import Work
 
 OPENB = """\
@@ -237,6 +238,23 @@ def test_an_unknown_table_is_told_what_was_expected() -> None:
         format_recognise("a,b\n", "x.csv.xz")
 
 
+@pytest.mark.parametrize(
+    ("text", "source", "expected"),
+    [
+        ("", "x.csv", "x.csv:1:1: the file is empty (expected a trace: openb, philly, slurm, kubernetes)"),
+        ("\0\0", "x", "x:1:1: this is not a text file (save it as UTF-8; "),
+        ("JobID   User  Elapsed\n------- ----- -------\n", "x", "sacct has printed this in aligned columns"),
+        ("JobID,Submit,Elapsed\n", "x.csv", "a slurm table has '|' between its columns, not ','"),
+        ("timestamp;duration;num_gpus\n", "x.csv", "a philly table has ',' between its columns, not ';'"),
+        ("timestamp;num_gpus\n", "x.csv", "a philly table needs duration"),
+    ],
+)
+def test_what_is_no_trace_is_told_why(text: str, source: str, expected: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        format_recognise(text, source)
+    assert expected in str(caught.value)
+
+
 BAD = [
     ("openb", OPENB.replace("p2,6000", "p2,6k"), "t:2:4: cpu_milli: '6k' is not a valid amount of CPU"),
     ("openb", OPENB.replace("1,460", "1,4600"), "t:2:17: gpu_milli: '4600' is not a valid share"),
@@ -248,6 +266,7 @@ BAD = [
         "t:1:1: memory_mib: an openb trace needs the column memory_mib",
     ),
     ("philly", PHILLY.replace("06:13:03", "25:13"), "t:3:1: timestamp: '2017-10-09 25:13' is not a time"),
+    ("philly", PHILLY + "7,1,1,1,a\n", "t:4:1: timestamp: this is seconds, line 2 has a date"),
     ("philly", PHILLY.replace("66.0,1", ",1"), "t:2:21: duration: the value is missing"),
     ("philly", PHILLY.replace("12,1.0", "1.5,1.0"), "t:3:28: num_gpus: '1.5' is neither a fraction"),
     ("philly", PHILLY.replace(",11cb48", ""), "t:2:32: this line has 4 fields, the header has 5"),
@@ -307,6 +326,20 @@ def test_a_pool_without_the_tenant_is_told_of_at_the_job() -> None:
     found = world_make(trace, pool, "b/besteffort", 60)
     assert {job.queue for job in (*found.snapshot.jobs, *found.arrivals)} == {"11cb48/batch", "b/besteffort"}
     assert {job.checkpoint_every for job in found.arrivals} == {60}
+
+
+def test_a_derived_pool_has_room_for_every_job() -> None:
+    """Memory of nodes is not that of cards; nodes are as wide as the widest job, and as many as the largest gang."""
+    texts = {
+        "openb": OPENB,
+        "slurm": SLURM.replace("mem=128G", "mem=2T"),
+        "philly": "timestamp,duration,num_gpus,nodes\n0,60,15,3\n5,10,32,2\n6,10,17,\n7,10,1,\n",
+    }
+    for name, text in texts.items():
+        found = world(trace_read(text.splitlines(keepends=True), "t", name))
+        played = Simulation(found.snapshot, arrivals=found.arrivals, work=found.work, until=10**6)
+        seen = [event.kind for event in played.events()]
+        assert seen.count("start") == len(found.snapshot.jobs) + len(found.arrivals), name
 
 
 rows = st.lists(

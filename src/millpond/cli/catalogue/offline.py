@@ -73,11 +73,11 @@ OFFLINE: dict[str, tuple[str, str]] = {
     "simulate.baseline": ("baseline", "现状"),
     "simulate.difference": ("change", "差异"),
     "simulate.derived": (
-        "No --pool: simulated on {nodes} nodes with {cards} cards, which the trace's work would fill to 80 %.",
-        "未给 --pool：在 {nodes} 个节点、{cards} 卡上推演，负载约占 80 %。",
+        "No --pool: the trace runs on {cards} cards (nodes: {nodes}), at most 80 % of which its work would fill.",
+        "未给 --pool：在 {nodes} 个节点、{cards} 卡上推演，负载至多占 80 %。",
     ),
     "simulate.skipped": (
-        "{count} entries of the trace are left out: they {why}.",
+        "Left out of the trace, as they {why}: {count}.",
         "略去负载记录中的 {count} 项：{why}。",
     ),
     "simulate.stopped": (

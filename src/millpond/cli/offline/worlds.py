@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 
@@ -11,7 +11,7 @@ from millpond.cli.offline.inputs import InputFile, input_open
 from millpond.cli.offline.runs import Case
 from millpond.cli.session import Session
 from millpond.domain.amounts import duration_parse, milli_parse
-from millpond.domain.errors import InvalidInput
+from millpond.domain.errors import InvalidInput, Position
 from millpond.domain.nodes import NodeSpec
 from millpond.files.nodes import sim_parse
 from millpond.files.overrides import Override, override_parse, overrides_parse
@@ -94,6 +94,13 @@ def changes_read(sets: Sequence[str], add_nodes: Sequence[str] = ()) -> tuple[Ov
     found = [override_parse(text, "--set", number) for number, text in enumerate(sets, 1)]
     prefix = "nodes.+"
     for number, text in enumerate(add_nodes, 1):
+        count = text.partition("=")[0].strip()
+        if not count.isascii() or not count.isdigit() or not int(count):
+            raise InvalidInput(
+                f"{count[:80]!r} is not a number of nodes",
+                hint="write 2, or 2=n1 for two like n1",
+                position=Position(number, 1, "", "--add-nodes"),
+            )
         # Columns count in what was written, which is the path without its beginning.
         found.append(override_parse(prefix + text.strip(), "--add-nodes", number, 1 - len(prefix)))
     return tuple(found)
@@ -108,7 +115,8 @@ def source_read(session: Session, wanted: Wanted) -> Source:
         _only_for_traces(wanted)
         return Source(tree_from_yaml(found.text(), found.source, SNAPSHOT_FILE_LIMIT))
     trace = _trace(session, found, wanted)
-    every = duration_parse(wanted.checkpoint_every) if wanted.checkpoint_every else 0
+    saves = wanted.checkpoint_every
+    every = _option("--checkpoint-every", saves, duration_parse) if saves else 0
     return Source(_pool(session, trace, wanted), trace, wanted.queue, every or None)
 
 
@@ -117,8 +125,9 @@ def _trace(session: Session, found: InputFile, wanted: Wanted) -> Trace:
     for why, count in trace.skipped.items():
         session.output.note(session.texts("simulate.skipped", count=count, why=why), "yellow")
     first = trace.jobs[0].submitted
-    begin = Clock(first, UTC, absolute=trace.absolute).parse(wanted.begin) if wanted.begin else None
-    speed = milli_parse(wanted.speed, "speed") if wanted.speed else 1000
+    clock = Clock(first, UTC, absolute=trace.absolute)
+    begin = _option("--from", wanted.begin, clock.parse) if wanted.begin else None
+    speed = _option("--speed", wanted.speed, lambda text: milli_parse(text, "speed")) if wanted.speed else 1000
     if not speed:
         raise InvalidInput("--speed 0 would stop time", hint="2 lets jobs arrive twice as fast")
     until = _until(wanted.until)
@@ -174,10 +183,18 @@ def _only_for_traces(wanted: Wanted) -> None:
 
 def _until(text: str) -> int:
     """Seconds; 0 if nothing was said."""
-    seconds = duration_parse(text) if text else 0
-    if seconds > MAX_UNTIL:
-        raise InvalidInput(f"--until {text} is more than ten years", hint="such as 24h or 7d")
+    seconds = _option("--until", text, duration_parse) if text else 0
+    if text and not 1 <= seconds <= MAX_UNTIL:
+        raise InvalidInput(f"--until {text} is not between 1s and ten years", hint="such as 24h or 7d")
     return seconds
+
+
+def _option(name: str, text: str, parse: Callable[[str], int]) -> int:
+    """A value that errors name by its option."""
+    try:
+        return parse(text)
+    except InvalidInput as error:
+        raise error.at(Position(0, 0, "", name)) from error
 
 
 def _case(text: str, number: int) -> tuple[str, tuple[Override, ...]]:

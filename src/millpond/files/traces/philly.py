@@ -45,9 +45,22 @@ SHAPE = Shape(
 def philly_read(lines: Iterable[str], source: str) -> Trace:
     """The jobs of a trace; each virtual cluster is a tenant."""
     rows = list(rows_read(lines, SHAPE, source))
-    absolute = bool(rows) and not rows[0].cell("timestamp").replace(".", "", 1).isdigit()
+    absolute = bool(rows) and _dated(rows[0])
     jobs = [_job(row, number, len(rows)) for number, row in enumerate(rows, 1)]
+    for row in rows:
+        if _dated(row) is not absolute:
+            here, there = ("a date", "seconds")[absolute], ("seconds", "a date")[absolute]
+            raise InvalidInput(
+                f"this is {here}, line {rows[0].line} has {there}",
+                hint="write all times in one way",
+                position=row.position("timestamp"),
+            )
     return trace_make("philly", jobs, source=source, absolute=absolute)
+
+
+def _dated(row: Row) -> bool:
+    """Whether a row tells its time as a date, not in seconds."""
+    return not row.cell("timestamp").replace(".", "", 1).isdigit()
 
 
 def _job(row: Row, number: int, count: int) -> TraceJob:

@@ -17,7 +17,7 @@ from millpond.domain.errors import InvalidInput
 from millpond.domain.jobs import QueueClass
 from millpond.domain.nodes import CardKind, NodeSpec
 from millpond.domain.queues import CARDS, QueueConfig, queue_tenant
-from millpond.files.nodes import MAX_NODES, model_facts
+from millpond.files.nodes import MAX_CARDS_PER_NODE, MAX_NODES, model_facts
 from millpond.files.snapshots import SnapshotFile
 from millpond.files.traces.names import label_of, user_of
 from millpond.files.traces.trace import DECADE, Trace, TraceJob
@@ -183,23 +183,31 @@ def _near(name: str, leaves: Mapping[str, QueueConfig]) -> str:
 def _nodes(jobs: tuple[TraceJob, ...]) -> tuple[NodeSpec, ...]:
     """Nodes for the work of the jobs, and at least for the largest of them."""
     span = max(jobs[-1].submitted - jobs[0].submitted, max((job.duration or 0 for job in jobs), default=0), 1)
-    by_model: Counter[str] = Counter()
-    largest: dict[str, int] = {}
+    by_model: dict[str, list[TraceJob]] = {}
     for job in jobs:
-        model = job.gpu.models[0] if job.gpu.models else ANY_MODEL
-        cards = _milli(job)
-        by_model[model] += cards * (span if job.duration is None else job.duration)
-        largest[model] = max(largest.get(model, 0), cards)
+        by_model.setdefault(job.gpu.models[0] if job.gpu.models else ANY_MODEL, []).append(job)
     nodes: list[NodeSpec] = []
     cpu, memory = _spare(jobs)
-    for model, work in sorted(by_model.items()):
+    for model, asking in sorted(by_model.items()):
+        work = sum(_milli(job) * (span if job.duration is None else job.duration) for job in asking)
         wanted = -(-work * TARGET[1] // (span * TARGET[0]))
-        count = -(-max(wanted, largest[model], CARD) // (CARDS_PER_NODE * CARD))
-        vendor, memory = model_facts(model)
-        kind = CardKind(model, vendor, memory, CARDS_PER_NODE)
+        width = max(CARDS_PER_NODE, *(_width_asked(job) for job in asking))
+        count = max(-(-wanted // (width * CARD)), *(_nodes_asked(job, width) for job in asking))
+        vendor, card_memory = model_facts(model)
+        kind = CardKind(model, vendor, card_memory, width)
         for _ in range(min(count, MAX_NODES - len(nodes))):
             nodes.append(NodeSpec(f"n{len(nodes) + 1}", cpu, memory, kind))
     return tuple(nodes)
+
+
+def _width_asked(job: TraceJob) -> int:
+    """Cards of one node that a job needs, as far as a node can have them; one that is cut by the pool needs none."""
+    return 0 if job.nodes is None else min(-(-job.gpu.milli // CARD) or job.gpu.slices, MAX_CARDS_PER_NODE)
+
+
+def _nodes_asked(job: TraceJob, width: int) -> int:
+    """Nodes of `width` cards that a job needs when it is alone: a gang takes as many as it has members."""
+    return _cut(job.gpu.milli, width)[0] if job.nodes is None else job.nodes
 
 
 def _spare(jobs: tuple[TraceJob, ...]) -> tuple[int, int]:
