@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from millpond.billing.currencies import Currency
 from millpond.billing.money import Money, money_sum, money_zero
@@ -33,6 +34,14 @@ class Balance:
     @property
     def available(self) -> Money:
         return self.posted - self.held
+
+
+class Books(Protocol):
+    """What decisions read: balances and the versions that they had.  A `Ledger`, or rows that a store has loaded."""
+
+    def balance(self, account: Account, /) -> Balance: ...
+
+    def version(self, account: Account, /) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

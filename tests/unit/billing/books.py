@@ -5,9 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from millpond.billing.burning import CARD_HOUR, Demand, Draw
 from millpond.billing.currencies import currency_find
+from millpond.billing.grants import Grant, GrantKind, Scope, Use, grant_transfer
+from millpond.billing.holds import HoldRequest
+from millpond.billing.ledger import Batch, Ledger
 from millpond.billing.money import Money
-from millpond.billing.transfers import Account, AccountKind, Entry, Times, Transfer
+from millpond.billing.transfers import Account, AccountKind, Entry, Times, Transfer, card_time
 
 CNY = currency_find("CNY")
 START = datetime(2026, 11, 1, 0, 0, tzinfo=UTC)
@@ -38,3 +42,54 @@ def moved(
     value = yuan(amount)
     entries = (Entry(source, -value), Entry(target, value))
     return Transfer(("test", name), entries, times(hours, later=later), pending=pending)
+
+
+PRICE = Money(Decimal("2.40"), CNY)
+ALL = Scope()
+CARD = Use("A800-80GB", "batch", "p1")
+
+
+def grant(
+    kind: GrantKind,
+    amount: str,
+    name: str = "g",
+    *,
+    owner: str = "alpha",
+    hours: int = 0,
+    expires: int | None = None,
+    priority: int = 100,
+    scope: Scope = ALL,
+) -> Grant:
+    """Money for `owner`, from `hours` on."""
+    end = None if expires is None else at(expires)
+    return Grant(("test", name), owner, kind, yuan(amount), at(hours), end, priority, scope)
+
+
+def pack(card_hours: int, price: str, name: str = "pack", *, expires: int | None = None) -> Grant:
+    """Card time."""
+    end = None if expires is None else at(expires)
+    amount = card_time(card_hours * CARD_HOUR)
+    return Grant(("test", name), "alpha", GrantKind.PACK, amount, at(0), end, price=yuan(price))
+
+
+def opened(*grants: Grant) -> Ledger:
+    """A ledger with these grants in it."""
+    ledger = Ledger()
+    for one in grants:
+        ledger.add(Batch((grant_transfer(one, one.granted_at),)))
+    return ledger
+
+
+def hours(number: str, price: str = "2.40", before: str = "0") -> Demand:
+    """So many card-hours."""
+    seconds, earlier = (int(Decimal(text) * CARD_HOUR) for text in (number, before))
+    return Demand(seconds, yuan(price), earlier)
+
+
+def request(name: str, *demands: Demand, owner: str = "alpha") -> HoldRequest:
+    return HoldRequest(("hold", name), owner, CARD, demands, CNY)
+
+
+def drawn(draws: tuple[Draw, ...]) -> dict[str, str]:
+    """Name of the grant → what is drawn from it."""
+    return {draw.grant.source[-1]: draw.amount.text() for draw in draws}
