@@ -242,3 +242,17 @@ def test_interrupted_run_keeps_what_there_is() -> None:
     assert 0 <= last["summary"]["elapsed"] < 200_000
     assert "Report written to r.html" in err
     assert "stopped early" in Path("r.html").read_text(encoding="utf-8")
+
+
+def test_an_interrupt_after_the_runs_costs_no_report() -> None:
+    """The tables are printed, SIGINT comes, and the report is drawn nevertheless."""
+    call = [sys.executable, "-m", "millpond.cli.main", "simulate", DAY, *MORE, "--report", "r.html"]
+    with subprocess.Popen(
+        call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert (process.returncode, err) == (Exit.OK, "Report written to r.html\n")
+    assert Path("r.html").exists()

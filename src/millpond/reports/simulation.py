@@ -32,8 +32,9 @@ body { margin: 0 auto; max-width: 70rem; padding: 1.5rem 1rem 4rem; background: 
 h1 { font-size: 1.6rem; margin: 0 0 .2rem; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .2rem; }
 p { margin: .2rem 0 .6rem; color: var(--dim); }
-figure { margin: 0; }
+figure { margin: 0; overflow-x: auto; }
 svg { width: 100%; height: auto; display: block; }
+figure svg { min-width: 36rem; }
 svg text { font-family: inherit !important; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -58,7 +59,9 @@ def report_html(outcomes: Sequence[Outcome], lang: str = "en") -> str:
     words = Words(lang)
     title = words("title", count=len(outcomes)) if len(outcomes) > 1 else words("title_one")
     first = outcomes[0]
-    about = words("pool", cards=first.record.pool // 1000, time=duration_format(first.record.elapsed))
+    pools = sorted({outcome.record.pool // 1000 for outcome in outcomes})
+    cards = "–".join(str(pool) for pool in (pools[0], pools[-1])) if len(pools) > 1 else str(pools[0])
+    about = words("pool", cards=cards, time=duration_format(first.record.elapsed))
     unit = words(unit_of(max(outcome.record.elapsed for outcome in outcomes))[0])
     parts = [
         f"<h1>{escape(title)}</h1>",

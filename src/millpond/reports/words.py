@@ -26,7 +26,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "wait_p95": ("wait, P95", "等待 P95"),
     "wait_max": ("wait, longest", "最长等待"),
     "plot_used": ("Cards in use over time", "卡利用率随时间变化"),
-    "say_used": ("Percent of all cards of the pool.", "占池中全部卡的百分比。"),
+    "say_used": ("Percent of all cards that the run's pool has.", "占该方案全部卡的百分比。"),
     "plot_waiting": ("Jobs waiting over time", "等待作业数随时间变化"),
     "say_waiting": ("Jobs in the queues, on average in each interval.", "每个时段内排队作业的平均数。"),
     "plot_stranded": ("Fragmentation over time", "碎片随时间变化"),

@@ -59,6 +59,22 @@ def interrupt_once() -> Tell:
     return tell
 
 
+def test_a_run_is_born_deaf_to_interrupts() -> None:
+    """What a terminal's Ctrl-C sends to all is blocked before the process has set anything itself."""
+    blocked: list[bool] = []
+
+    def tell(number: int, time: int, events: int) -> None:
+        for child in multiprocessing.active_children():
+            status = Path(f"/proc/{child.pid}/status").read_text(encoding="utf-8")
+            mask = int(next(line for line in status.splitlines() if line.startswith("SigBlk")).split()[1], 16)
+            blocked.append(bool(mask >> (signal.SIGINT - 1) & 1))
+
+    cases_run([case("a", 4_000)], 1, tell)
+    assert blocked
+    assert all(blocked)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 def test_interrupt_begins_no_further_run() -> None:
     outcomes = cases_run([case("a", 4_000), case("b", 1)], 1, interrupt_once())
     assert [outcome.name for outcome in outcomes] == ["a"]

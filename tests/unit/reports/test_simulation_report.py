@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -62,6 +63,13 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+
+
+def test_pools_of_different_sizes_are_both_named() -> None:
+    small, large = outcome("baseline"), outcome("more")
+    large = replace(large, record=replace(large.record, pool=32_000))
+    assert "<p>16–32 cards, " in report_html([small, large])
+    assert "<p>16 cards, " in report_html([small, small])
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -134,7 +134,12 @@ class _Crew:
     def _begin(self, number: int, case: Case) -> None:
         ours, theirs = self._context.Pipe(duplex=False)
         process = self._context.Process(target=_work, args=(theirs, self._stop, parcel_pack(case)), daemon=True)
-        process.start()
+        # A terminal's Ctrl-C goes to every process: one that is still being born must not die of it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self._live[ours] = (number, process)
 

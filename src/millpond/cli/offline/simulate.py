@@ -58,11 +58,13 @@ def simulate_command(session: Session, parallel: int | None, report: str, **give
         raise InvalidInput(f"--parallel {parallel} is out of range", hint=f"from 1 to {MAX_PARALLEL}")
     draw = _report_ready(report) if report else None
     cases = cases_read(session, Wanted(**given))
-    outcomes = [_single(session, cases[0])] if len(cases) == 1 else _compared(session, cases, parallel)
-    if draw is not None and outcomes:
-        file_write(report, draw(outcomes, session.texts.lang))
-        session.output.note(session.texts("simulate.report_written", path=report))
-    stopped = len(outcomes) < len(cases) or any(outcome.stopped for outcome in outcomes)
+    with Interrupt() as interrupt:
+        outcomes = [_single(session, cases[0])] if len(cases) == 1 else _compared(session, cases, parallel)
+        stopped = len(outcomes) < len(cases) or any(outcome.stopped for outcome in outcomes)
+        interrupt.asked |= stopped  # the next Ctrl-C is the second; else the first comes too late to change anything
+        if draw is not None and outcomes:
+            file_write(report, draw(outcomes, session.texts.lang))
+            session.output.note(session.texts("simulate.report_written", path=report))
     return Exit.CANCELLED if stopped else Exit.OK
 
 
