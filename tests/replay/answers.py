@@ -317,8 +317,8 @@ def accuracy() -> Any:
             at=NOW,
             since=at(-30 * 86_400),
             items=[
-                QueueAccuracy(queue="factor/batch", judged=120, held=97, open=4, median_error=310),
-                QueueAccuracy(queue="factor/prod", judged=0, held=0, open=1, median_error=None),
+                QueueAccuracy(queue="factor/batch", judged=120, held=97, open=4, median_error=310, median_width=1260),
+                QueueAccuracy(queue="factor/prod", judged=0, held=0, open=1, median_error=None, median_width=None),
             ],
         )
     )

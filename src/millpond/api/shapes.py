@@ -189,7 +189,12 @@ def accuracy_shape(view: AccuracyView) -> Accuracy:
         since=view.since,
         items=[
             QueueAccuracy(
-                queue=row.queue, judged=row.judged, held=row.held, open=row.open, median_error=row.median_error
+                queue=row.queue,
+                judged=row.judged,
+                held=row.held,
+                open=row.open,
+                median_error=row.median_error,
+                median_width=row.median_width,
             )
             for row in view.queues
         ],

@@ -48,12 +48,19 @@ RUNNING = (
 )
 
 
+ENOUGH = 30
+"""Promises that must have been judged before anything follows from their share."""
+
+SOUND = (75, 85)
+"""Percent of promises that hold where the forecast is as sure as it says."""
+
 ACCURACY = (
     Column("queue"),
     Column("judged", right=True),
     Column("held", right=True),
     Column("share", right=True),
     Column("error", right=True),
+    Column("width", right=True),
     Column("open", right=True),
 )
 
@@ -91,7 +98,9 @@ def _accuracy(session: Session, leaf: str) -> None:
         session.output.data({**found, "items": items})
         return
     if not items:
-        session.output.note(session.texts("queue.accuracy_none"))
+        if leaf:
+            session.client.queues.pool(leaf)  # says so if there is no such queue
+        session.output.note(session.texts("queue.accuracy_none_of" if leaf else "queue.accuracy_none", queue=leaf))
         return
     session.output.line(session.texts("queue.accuracy", since=local(found["since"])))
     rows: list[list[Cell | str]] = [
@@ -100,16 +109,30 @@ def _accuracy(session: Session, leaf: str) -> None:
             str(item["judged"]),
             str(item["held"]),
             _percent(item["held"], item["judged"]),
-            duration_format(item["median_error"]) if item["median_error"] is not None else "",
+            _seconds(item["median_error"]),
+            _seconds(item["median_width"]),
             str(item["open"]),
         ]
         for item in items
     ]
+    judged, held = sum(item["judged"] for item in items), sum(item["held"] for item in items)
     if len(items) > 1:
-        judged, held = sum(item["judged"] for item in items), sum(item["held"] for item in items)
-        total = session.texts("word.all")
-        rows.append([total, str(judged), str(held), _percent(held, judged), "", str(sum(i["open"] for i in items))])
+        still = str(sum(item["open"] for item in items))
+        rows.append([session.texts("word.all"), str(judged), str(held), _percent(held, judged), "", "", still])
     session.output.table(ACCURACY, rows)
+    session.output.note(session.texts(f"queue.accuracy_{_verdict(held, judged)}"))
+
+
+def _verdict(held: int, judged: int) -> str:
+    """What the share of promises that held says of the forecast."""
+    if judged < ENOUGH:
+        return "few"
+    share = held * 100 // judged
+    return "bold" if share < SOUND[0] else "timid" if share > SOUND[1] else "sound"
+
+
+def _seconds(value: int | None) -> str:
+    return "" if value is None else duration_format(value)
 
 
 def _percent(part: int, whole: int) -> str:

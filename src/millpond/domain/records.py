@@ -212,6 +212,7 @@ class AccuracyRecord:
     """How the promises of one leaf did: of all ``judged``, so many ``held``; ``open`` ones cannot be judged yet.
 
     ``median_error`` is in seconds between the middle of the promise and the start; ``None`` if nothing has started.
+    ``median_width`` is in seconds between P10 and P90 of what was judged; ``None`` if nothing was.
     """
 
     queue: str
@@ -219,6 +220,7 @@ class AccuracyRecord:
     held: int
     open: int
     median_error: int | None
+    median_width: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,6 +299,7 @@ class QueueAccuracy(TypedDict):
     held: int
     open: int
     median_error: int | None
+    median_width: int | None
 
 
 class Accuracy(TypedDict):

@@ -9,7 +9,7 @@ from millpond.authz.actors import SYSTEM, Actor
 from millpond.db.session import Tx
 from millpond.db.stores.promises import promise_accuracy, promise_results, run_list
 from millpond.domain.records import AccuracyRecord, JobRecord, PromiseRecord
-from millpond.scheduling.calibration import Calibration, calibration_make
+from millpond.scheduling.calibration import HORIZON, Calibration, calibration_make
 from millpond.scheduling.forecast import Forecast
 from millpond.scheduling.history import RunTimes, times_make
 from millpond.scheduling.promises import promise_make, scores_make
@@ -18,6 +18,8 @@ from millpond.services.deps import Services
 
 WINDOW = timedelta(days=30)
 """Promises older than this are forgotten."""
+
+_HORIZON = timedelta(seconds=HORIZON)
 
 _SIZE = 1_000
 """Jobs and nodes up to which an offer looks ahead while its caller waits."""
@@ -38,7 +40,7 @@ def accuracy_read(deps: Services, actor: Actor) -> Accuracy:
     """How often promised starts lay in their interval, of the queues that the caller may see."""
     now = deps.clock()
     since = now - WINDOW
-    found = deps.database.run("promise_accuracy", lambda tx: promise_accuracy(tx, actor, now, since))
+    found = deps.database.run("promise_accuracy", lambda tx: promise_accuracy(tx, actor, now, since, _HORIZON))
     return Accuracy(now, since, tuple(found))
 
 

@@ -22,6 +22,7 @@ from millpond.domain.records import AccuracyRecord, PromiseRecord, RunRecord
 from tests.unit.db.builders import ANN, EVE, NOW, ago, attempt, ended, job
 
 LONG_AGO = ago(30 * 86_400)
+FAR = timedelta(days=14)
 
 
 def promise(number: int, made: int = 0, early: int = 60, middle: int = 120, late: int | None = 600) -> PromiseRecord:
@@ -73,10 +74,10 @@ def test_promises_are_judged_by_the_start(house: Database) -> None:
 
     house.run("fill", fill)
     later = NOW + timedelta(seconds=200)
-    found = house.run("accuracy", lambda tx: promise_accuracy(tx, ANN, later, LONG_AGO))
-    assert found == [AccuracyRecord("alpha/batch", judged=3, held=1, open=1, median_error=20)]
-    assert house.run("accuracy", lambda tx: promise_accuracy(tx, EVE, later, LONG_AGO)) == []
-    assert house.run("accuracy", lambda tx: promise_accuracy(tx, ANN, later, later)) == []
+    found = house.run("accuracy", lambda tx: promise_accuracy(tx, ANN, later, LONG_AGO, FAR))
+    assert found == [AccuracyRecord("alpha/batch", judged=3, held=1, open=1, median_error=20, median_width=540)]
+    assert house.run("accuracy", lambda tx: promise_accuracy(tx, EVE, later, LONG_AGO, FAR)) == []
+    assert house.run("accuracy", lambda tx: promise_accuracy(tx, ANN, later, later, FAR)) == []
     assert house.run("prune", lambda tx: promises_prune(tx, SYSTEM, later)) == 5
 
 

@@ -97,6 +97,7 @@ class QueueAccuracy(Schema):
     held: int = Field(description="Of these, started between P10 and P90.")
     open: int = Field(description="Promises that cannot be judged yet.")
     median_error: int | None = Field(description="Seconds between the promised middle and the start; null: no start.")
+    median_width: int | None = Field(description="Seconds from P10 to P90 of those judged; null: none was.")
 
 
 class Accuracy(Schema):

@@ -103,6 +103,23 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "No start has been promised yet: that happens when jobs wait",
         "尚未承诺过启动时间：有作业等待时才会承诺",
     ),
+    "queue.accuracy_none_of": (
+        "No start has been promised in {queue} yet: that happens when jobs wait there",
+        "{queue} 尚未承诺过启动时间：其中有作业等待时才会承诺",
+    ),
+    "queue.accuracy_few": (
+        "Too few have been judged yet to say how good the forecast is.",
+        "已验证的承诺太少，尚不能评价预测。",
+    ),
+    "queue.accuracy_bold": (
+        "Too bold: starts are missed more often than promised; later promises will be wider.",
+        "过于大胆：落空多于承诺；之后的区间会放宽。",
+    ),
+    "queue.accuracy_timid": (
+        "Too timid: the intervals are wider than they need be; later promises will be narrower.",
+        "过于保守：区间比需要的宽；之后的区间会收窄。",
+    ),
+    "queue.accuracy_sound": ("As sure as it says.", "与承诺相符。"),
     "queue.none_waiting": ("Nothing waits.", "没有等待的作业。"),
     "queue.running": ("Running ({count})", "运行中（{count}）"),
     "queue.summary": ("{used} of {pool} cards in use", "已用 {used} 卡，共 {pool} 卡"),

@@ -49,6 +49,7 @@ HEADS: dict[str, tuple[str, str]] = {
     "head.running": ("RUN", "运行"),
     "head.scopes": ("SCOPES", "权限"),
     "head.share": ("SHARE", "比例"),
+    "head.width": ("WIDTH", "区间宽度"),
     "head.started": ("STARTED", "启动时间"),
     "head.state": ("STATE", "状态"),
     "head.tenant": ("TENANT", "租户"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
+from decimal import Decimal
 
-from sqlalchemy import Float, Integer, and_, cast, delete, false, func, insert, literal, or_, select
+from sqlalchemy import Float, Integer, Interval, and_, cast, delete, false, func, insert, literal, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from millpond.authz.actions import Action
@@ -73,11 +74,11 @@ def promise_results(tx: Tx, actor: Actor, limit: int = RESULTS) -> list[tuple[Pr
     return [(PromiseRecord(*row[:-1]), row[-1]) for row in tx.execute(statement).all()]
 
 
-def promise_accuracy(tx: Tx, actor: Actor, now: datetime, since: datetime) -> list[AccuracyRecord]:
+def promise_accuracy(tx: Tx, actor: Actor, now: datetime, since: datetime, horizon: timedelta) -> list[AccuracyRecord]:
     """How the promises made after `since` did, by leaf, of the tenants whose queues `actor` sees.
 
     A promise is judged when its job has started, or when it should have and has not.  Promises of jobs that ended
-    without a start say nothing.
+    without a start say nothing.  One without an end counts as ending `horizon` after it was made.
     """
     authorize(actor, Action.QUEUE_READ)
     visible = tenants_visible(actor, Action.QUEUE_READ)
@@ -86,13 +87,18 @@ def promise_accuracy(tx: Tx, actor: Actor, now: datetime, since: datetime) -> li
     waits = and_(start.is_(None), JOBS.c.state == JobState.QUEUED, JOBS.c.attempts + 1 == PROMISES.c.attempt)
     late = and_(waits, PROMISES.c.p90.is_not(None), PROMISES.c.p90 < now)
     error = func.abs(func.extract("epoch", start - PROMISES.c.p50))
+    width = func.extract(
+        "epoch", func.coalesce(PROMISES.c.p90, PROMISES.c.made_at + literal(horizon, Interval)) - PROMISES.c.p10
+    )
+    middle = literal(0.5, Float)
     statement = (
         select(
             PROMISES.c.queue,
             func.count().filter(or_(start.is_not(None), late)),
             func.count().filter(and_(start.is_not(None), in_time)),
             func.count().filter(and_(waits, or_(PROMISES.c.p90.is_(None), PROMISES.c.p90 >= now))),
-            func.percentile_disc(literal(0.5, Float)).within_group(error),
+            func.percentile_disc(middle).within_group(error),
+            func.percentile_disc(middle).within_group(width).filter(or_(start.is_not(None), late)),
         )
         .select_from(PROMISES)
         .join(JOBS, JOBS.c.id == PROMISES.c.job)
@@ -104,9 +110,13 @@ def promise_accuracy(tx: Tx, actor: Actor, now: datetime, since: datetime) -> li
     if visible is not None:
         statement = statement.where(PROMISES.c.tenant.in_(sorted(visible)))
     return [
-        AccuracyRecord(queue, judged, held, still, None if middle is None else round(middle))
-        for queue, judged, held, still, middle in tx.execute(statement).all()
+        AccuracyRecord(queue, judged, held, still, _rounded(missed), _rounded(wide))
+        for queue, judged, held, still, missed, wide in tx.execute(statement).all()
     ]
+
+
+def _rounded(seconds: Decimal | None) -> int | None:
+    return None if seconds is None else round(seconds)
 
 
 def promises_prune(tx: Tx, actor: Actor, before: datetime) -> int:
