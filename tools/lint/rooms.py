@@ -42,7 +42,7 @@ THIRD_PARTIES: dict[str, frozenset[str]] = {
     "control": frozenset({"opentelemetry", "prometheus_client", "structlog"}),
     "api": frozenset({"anyio", "fastapi", "opentelemetry", "prometheus_client", "pydantic", "starlette", "structlog"}),
     "sdk": frozenset({"httpx2", "websockets"}),
-    "cli": frozenset({"click", "rich"}),
+    "cli": frozenset({"click", "numpy", "rich"}),
 }
 """Packages from outside that a room may import; the package's own modules (``main``, ``config``) are free."""
 

@@ -50,6 +50,7 @@ SECTIONS = {
         "snapshot": "millpond.cli.snapshot:snapshot",
         "plan": "millpond.cli.offline.plan:plan_command",
         "simulate": "millpond.cli.offline.simulate:simulate_command",
+        "rate": "millpond.cli.offline.rate:rate_command",
     },
     "help.section_machine": {
         "up": "millpond.commands.up:up_command",

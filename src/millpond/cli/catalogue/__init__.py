@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from millpond.cli.catalogue.billing import BILLING
 from millpond.cli.catalogue.helps import HELPS
 from millpond.cli.catalogue.machine import MACHINE
 from millpond.cli.catalogue.messages import MESSAGES
@@ -21,4 +22,5 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     **MESSAGES,
     **OFFLINE,
     **MACHINE,
+    **BILLING,
 }

@@ -165,6 +165,16 @@ HELPS: dict[str, tuple[str, str]] = {
             "millpond simulate pool.yaml --case '扩容: queues.factor/batch.cap=48, nodes.+2' --report what-if.html"
         ),
     ),
+    "help.rate": (
+        (
+            "Check a bill: facts and prices in a file into lines, alarms and an invoice.\n"
+            "FILE is YAML or JSON lines (or .gz, .xz, - for standard input); Needs no server."
+        ),
+        (
+            "核对账单：由文件中的事实和价格算出明细、告警和账单。\n"
+            "FILE 为 YAML 或 JSON lines（也可为 .gz、.xz，- 表示标准输入）。无需服务器。"
+        ),
+    ),
     "help.up": ("Start millpond on this machine.", "在本机启动 millpond。"),
     "help.down": ("Stop the millpond of this machine.", "停止本机的 millpond。"),
     "help.db": ("Upgrade, check, back up and restore the database.", "升级、检查、备份和恢复数据库。"),

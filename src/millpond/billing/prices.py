@@ -1,0 +1,128 @@
+"""Prices: versions with an interval each, only ever added.
+
+A version says what a card-hour of a model and class costs in [start, end).  ``*`` stands for every model or class; a
+version that names more wins over one that names less, the model before the class.  Two that name the same may not
+overlap.  Versions begin and end at full hours of the account's zone, so an hourly bucket has one price.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from millpond.billing.money import Money
+from millpond.domain.errors import Conflict, InvalidInput
+
+ANY: Final = "*"
+MILLI_SECONDS_PER_CARD_HOUR: Final = 3_600_000
+FAR: Final = 1 << 62
+"""An end that never comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriceVersion:
+    """``price`` of a card-hour in [start, end), instants; ``end`` None: until another one is added after it."""
+
+    version: str
+    sku: str
+    klass: str
+    price: Money
+    start: int
+    end: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.price.amount < Decimal(0):
+            raise InvalidInput(
+                f"price version {self.version!r} has the negative price {self.price.text()}",
+                hint="give a credit note for what was charged too much",
+                code="NEGATIVE_PRICE",
+            )
+        if self.end is not None and self.end <= self.start:
+            raise InvalidInput(f"price version {self.version!r} ends before it begins", hint="from < to", code="EMPTY")
+
+    @property
+    def until(self) -> int:
+        return FAR if self.end is None else self.end
+
+    @property
+    def names(self) -> int:
+        """How much it names: more wins."""
+        return 2 * (self.sku != ANY) + (self.klass != ANY)
+
+    def meets(self, other: PriceVersion) -> bool:
+        """Whether some model and class are covered by both."""
+        return (self.sku == other.sku or ANY in (self.sku, other.sku)) and (
+            self.klass == other.klass or ANY in (self.klass, other.klass)
+        )
+
+    def covers(self, sku: str, klass: str) -> bool:
+        return self.sku in (ANY, sku) and self.klass in (ANY, klass)
+
+
+class PriceBook:
+    """Versions that do not contradict each other.  Adding is the only change, and never to what was billed."""
+
+    def __init__(self, versions: Iterable[PriceVersion] = ()) -> None:
+        self._versions: list[PriceVersion] = []
+        self._lines: dict[tuple[str, str], tuple[list[int], list[PriceVersion | None]]] = {}
+        for version in versions:
+            self.add(version)
+
+    @property
+    def versions(self) -> tuple[PriceVersion, ...]:
+        return tuple(self._versions)
+
+    def add(self, version: PriceVersion, closed_until: int | None = None) -> None:
+        """Add a version.  `Conflict` if it overlaps one of the same model and class, or changes a closed time."""
+        if closed_until is not None and version.start < closed_until:
+            raise Conflict(
+                f"price version {version.version!r} would change a month that is closed",
+                hint="let it begin later, and correct what was charged with a credit note",
+                code="CLOSED_PERIOD",
+            )
+        for other in self._versions:
+            if other.version == version.version and other.meets(version):
+                raise Conflict(
+                    f"there are two price versions {version.version!r} of the same cards",
+                    hint="versions are only added: give the new one another name",
+                    code="PRICE_TWICE",
+                )
+            same = (other.sku, other.klass) == (version.sku, version.klass)
+            if same and other.start < version.until and version.start < other.until:
+                raise Conflict(
+                    f"price version {version.version!r} overlaps {other.version!r} of {version.sku} {version.klass}",
+                    hint=f"give {other.version!r} an end (to), or let {version.version!r} begin there",
+                    code="PRICE_OVERLAP",
+                )
+        self._versions.append(version)
+        self._lines.clear()
+
+    def at(self, sku: str, klass: str, time: int) -> PriceVersion | None:
+        """The version in force, None where nothing has a price."""
+        moments, versions = self._line(sku, klass)
+        return versions[bisect_right(moments, time)]
+
+    def cut(self, sku: str, klass: str, start: int, end: int) -> Iterator[tuple[int, int, PriceVersion | None]]:
+        """[start, end) in pieces of one version each; None: unpriced."""
+        moments, versions = self._line(sku, klass)
+        index = bisect_right(moments, start)
+        while start < end:
+            until = min(moments[index], end) if index < len(moments) else end
+            yield start, until, versions[index]
+            start, index = until, index + 1
+
+    def _line(self, sku: str, klass: str) -> tuple[list[int], list[PriceVersion | None]]:
+        """Moments at which the version changes, and the versions between them (one more than moments)."""
+        found = self._lines.get((sku, klass))
+        if found is None:
+            covering = sorted(
+                (item for item in self._versions if item.covers(sku, klass)), key=lambda item: -item.names
+            )
+            moments = sorted({moment for item in covering for moment in (item.start, item.until)})
+            versions: list[PriceVersion | None] = [None]
+            versions += [next((item for item in covering if item.start <= at < item.until), None) for at in moments]
+            found = self._lines[sku, klass] = (moments, versions)
+        return found

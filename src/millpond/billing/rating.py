@@ -1,0 +1,171 @@
+"""Rating: spans of use become sums per line, at the price of the moment of use.
+
+A sum is exact: milli-card-seconds under one price version.  Money is made of it once, when the line is written
+(`invoices`).  Use without a price is unrated: it is shown, never free, and can be rated when a price is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from millpond.billing.currencies import Currency
+from millpond.billing.money import Money, money_round
+from millpond.billing.prices import MILLI_SECONDS_PER_CARD_HOUR, PriceBook, PriceVersion
+from millpond.domain.errors import InvalidInput
+from millpond.metering.buckets import Sums
+from millpond.metering.facts import Shape
+from millpond.metering.hours import Period
+from millpond.metering.meter import Ended, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Per start at least ``minimum_seconds``, and whole steps of ``increment_seconds``; both show on the line.
+
+    Neither counts for an attempt that lost work, nor for one that never started.
+    """
+
+    minimum_seconds: int = 0
+    increment_seconds: int = 1
+    bill_lost_work: bool = False
+
+    def __post_init__(self) -> None:
+        if self.minimum_seconds < 0 or self.increment_seconds < 1:
+            raise InvalidInput("a minimum is at least 0 s and an increment at least 1 s")
+
+    def beyond(self, seconds: int) -> int:
+        """Seconds that are charged beyond `seconds` of running."""
+        step = self.increment_seconds
+        return max(self.minimum_seconds, -(-seconds // step) * step) - seconds
+
+
+class LineKey(NamedTuple):
+    """There is one line for each."""
+
+    project: str
+    user: str
+    job: str
+    sku: str
+    klass: str
+    version: str
+
+
+class Line(NamedTuple):
+    """``billed`` milli-card-seconds, of which ``minimum`` were charged without running; ``amount`` is rounded."""
+
+    key: LineKey
+    billed: int
+    minimum: int
+    amount: Money
+
+
+class Unrated(NamedTuple):
+    """Use without a price."""
+
+    key: LineKey
+    billed: int
+    minimum: int
+
+
+class Rater:
+    """Spans of one period, into sums by line.  ``priced`` and ``unpriced`` are kept apart, by what has a price."""
+
+    def __init__(self, period: Period, book: PriceBook, rules: Rules, priced: Sums, unpriced: Sums) -> None:
+        self._start = period.start
+        self._end = period.end
+        self._book = book
+        self._rules = rules
+        self._priced = priced
+        self._unpriced = unpriced
+
+    def span(self, span: Span) -> None:
+        if span.lost and not self._rules.bill_lost_work:
+            return
+        start, end = max(span.start, self._start), min(span.end, self._end)
+        shape = span.shape
+        if start >= end or not shape.milli:
+            return
+        rate = shape.milli * span.sign
+        for low, high, version in self._book.cut(shape.sku, shape.klass, start, end):
+            self._add(span.job, shape, version, rate * (high - low), 0)
+
+    def ended(self, ended: Ended) -> None:
+        """The minimum of an attempt, in the period and at the price of the moment at which it ends."""
+        if ended.lost or not ended.shape.milli:
+            return
+        extra = self._rules.beyond(ended.end - ended.start)
+        moment = max(ended.start, ended.end - 1)
+        if extra > 0 and self._start <= moment < self._end:
+            amount = ended.shape.milli * extra * ended.sign
+            self._add(ended.job, ended.shape, self._book.at(ended.shape.sku, ended.shape.klass, moment), amount, amount)
+
+    def _add(self, job: str, shape: Shape, version: PriceVersion | None, billed: int, minimum: int) -> None:
+        sums = self._unpriced if version is None else self._priced
+        name = "" if version is None else version.version
+        sums.add((shape.project, shape.user, job, shape.sku, shape.klass, name), billed, minimum)
+
+
+class Lines:
+    """The lines of what a `Rater` has summed, as often as they are asked for."""
+
+    def __init__(self, book: PriceBook, currency: Currency, priced: Sums, unpriced: Sums) -> None:
+        self._book = book
+        self._currency = currency
+        self._priced = priced
+        self._unpriced = unpriced
+
+    def lines(self) -> Iterator[Line]:
+        """Sorted by project, user, job, model, class and version; each rounded half-up, once."""
+        prices: dict[tuple[str, str, str], Money] = {}
+        for key, billed, minimum in self._priced.rows():
+            line = LineKey(*(str(part) for part in key))
+            place = (line.version, line.sku, line.klass)
+            price = prices.get(place)
+            if price is None:
+                price = prices[place] = self._price(*place)
+            yield Line(line, billed, minimum, amount_of(billed, price))
+
+    def unrated(self) -> Iterator[Unrated]:
+        for key, billed, minimum in self._unpriced.rows():
+            yield Unrated(LineKey(*(str(part) for part in key)), billed, minimum)
+
+    def _price(self, version: str, sku: str, klass: str) -> Money:
+        found = [item for item in self._book.versions if item.version == version and item.covers(sku, klass)]
+        return max(found, key=lambda item: item.names).price
+
+
+def amount_of(milli_seconds: int, price: Money) -> Money:
+    """What so many milli-card-seconds cost, rounded half-up to the smallest unit."""
+    return money_round(price.share(milli_seconds, MILLI_SECONDS_PER_CARD_HOUR), price.currency)
+
+
+def card_hours(milli_seconds: int) -> Fraction:
+    return Fraction(milli_seconds, MILLI_SECONDS_PER_CARD_HOUR)
+
+
+class Delta(NamedTuple):
+    """A row that re-rating books: −1 times what stood, or what stands now."""
+
+    key: LineKey
+    billed: int
+    amount: Money
+
+
+def rating_deltas(before: Mapping[LineKey, Line], after: Mapping[LineKey, Line]) -> list[Delta]:
+    """What has to be booked so that `after` stands where `before` stood; what is equal is left alone.
+
+    A line that changed is taken back whole and booked anew, so that every row shows a price that was in force.
+    """
+    deltas = []
+    for key in sorted({*before, *after}):
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        if old is not None:
+            deltas.append(Delta(key, -old.billed, -old.amount))
+        if new is not None:
+            deltas.append(Delta(key, new.billed, new.amount))
+    return deltas
