@@ -167,13 +167,17 @@ def _holds(node: Node, jobs: tuple[Job, ...], floor: Floor, clock: Clock, settin
     for entry in listing_read(node, lambda item: Fields(item, HOLD_KEYS, "a hold"), 10_000):
         name = entry.required("for", str, "t1")
         job = by_id.get(name)
-        if job is None or job.state is not RunState.QUEUED:
+        if job is None or job.state is RunState.RUNNING:
             raise InvalidInput(
                 f"there is no queued job {name[:80]!r} to hold cards for", position=entry.entry("for").value.pos
             )
         place = _hold_place(entry)
         seat = floor.seat_named(job, place, take=False)
         victims = _victims(entry, seat, by_id)
+        if job.state is RunState.DRAINING and name not in victims:
+            hint = "a job that moves to other cards is among the victims itself"
+            text = f"{name[:80]!r} is leaving, and what is held for it does not await that"
+            raise InvalidInput(text, hint=hint, position=entry.entry("for").value.pos)
         last = max((by_id[victim].until or clock.now for victim in victims), default=clock.now)
         until = entry.value("until", clock.parse, last + settings.hold_timeout)
         before = holds.get(name, Hold(name, (), until))

@@ -16,6 +16,7 @@ from millpond.domain.amounts import CARD
 from millpond.domain.queues import queue_ancestors
 from millpond.scheduling.check_claims import budgets, holds, order, warnings
 from millpond.scheduling.check_evictions import evictions
+from millpond.scheduling.check_moves import moves
 from millpond.scheduling.check_reasons import reasons
 from millpond.scheduling.check_reserve import reservations
 from millpond.scheduling.check_room import conservation
@@ -43,6 +44,15 @@ def check(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
         return unknown
     world = World(snapshot, plan)
     return tuple(violation for rule in RULES for violation in rule(world))
+
+
+def check_safety(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
+    """What is harmful in `plan`: the violations of `SAFETY_RULES` that `check` finds, in a fraction of its time."""
+    unknown = tuple(_names(snapshot, plan))
+    if unknown:
+        return unknown
+    world = World(snapshot, plan)
+    return tuple(found for rule in _SAFETY for found in rule(world) if found.rule in SAFETY_RULES)
 
 
 def _names(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:
@@ -83,7 +93,7 @@ def _lists(world: World) -> Iterator[Violation]:
                 yield Violation("listed-twice", f"{job_id} is in {name} {count} times", (job_id,))
             wanted = RunState.RUNNING if name == "evict" else RunState.QUEUED
             state = world.jobs[job_id].state
-            if state is not wanted:
+            if state is not wanted and not (name == "hold" and moves(world, job_id)):
                 yield Violation("wrong-state", f"{job_id} is {state} and in {name}", (job_id,))
             if name in {"start", "hold"} and world.jobs[job_id].blocked_by:
                 yield Violation("wrong-state", f"{job_id} is blocked and in {name}", (job_id,))
@@ -226,3 +236,6 @@ RULES = (
     _lists, _seats, _cards, slices, geometry, topology, _processors, _caps, _guarantees, budgets, evictions,
     warnings, holds, order, reasons, reservations, conservation,
 )  # fmt: skip
+
+_SAFETY = tuple(rule for rule in RULES if rule not in (order, reasons, reservations, conservation))
+"""Those that may find something harmful."""

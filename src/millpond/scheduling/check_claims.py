@@ -62,7 +62,8 @@ def holds(world: World) -> Iterator[Violation]:
         hold, job = known.get(name), world.jobs.get(name)
         if hold is None or job is None or name in world.starts or name in again:
             continue
-        over = world.snapshot.now >= hold.until or job.state is not RunState.QUEUED or bool(job.blocked_by)
+        moves = job.state is RunState.DRAINING and name in hold.victims
+        over = world.snapshot.now >= hold.until or bool(job.blocked_by) or not (moves or job.state is RunState.QUEUED)
         use = world.book.use(job, hold.seats, world.snapshot.now)
         gone = _place_gone(world, job, hold) or _taken(world, use) or _not_allowed(world, use)
         if not over and not gone and not _taken_over(world, job, hold):

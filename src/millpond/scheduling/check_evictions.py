@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from millpond.domain.queues import queue_ancestors, queue_tenant
 from millpond.scheduling.check_book import Use
 from millpond.scheduling.check_idle import Idle
-from millpond.scheduling.check_moves import regrouping_wrong, saves
+from millpond.scheduling.check_moves import held_free, regrouping_wrong, saves
 from millpond.scheduling.check_world import World
 from millpond.scheduling.decisions import Evict, Rank, Violation
 from millpond.scheduling.snapshot import Job, RunState
@@ -93,9 +93,7 @@ def _move_ranks_wrong(world: World, victim: Job, claim: Job, ranks: dict[str, Ra
         return "nobody has waited long enough for that"
     if low < high:
         return "its rank is above that of the claim"
-    # What started may have done so after the move, on the cards that were meant for who moves: nothing holds them.
-    elsewhere = Idle(world, [*world.running.values(), world.holds[claim.id]])
-    return "" if elsewhere.models(victim) else "it does not fit elsewhere at once"
+    return "" if held_free(world, victim) else "no free cards are held for it elsewhere"
 
 
 def _rank_views(world: World, claim: Job, mine: set[str]) -> Iterator[list[Use]]:
@@ -107,7 +105,8 @@ def _rank_views(world: World, claim: Job, mine: set[str]) -> Iterator[list[Use]]
     old = [other for job_id, other in world.old_holds.items() if job_id != claim.id]
     yield [*there.values(), *old]
     kept = [other for job_id, other in there.items() if job_id in mine or job_id not in world.leaving]
-    others = [other for job_id, other in world.holds.items() if job_id != claim.id]
+    counted = {other.job.id for other in kept} | {claim.id}
+    others = [other for job_id, other in world.holds.items() if job_id not in counted]
     yield [*kept, *others, *world.starts.values()]
     order = [hold.job for hold in world.plan.hold]
     earlier = order[: order.index(claim.id)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from millpond.domain.amounts import CARD
 from millpond.scheduling.check_book import Use
 from millpond.scheduling.check_idle import Idle
-from millpond.scheduling.check_world import World
+from millpond.scheduling.check_world import World, load_of, places_of
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.snapshot import Job, RunState
 
@@ -27,10 +28,13 @@ def regrouping_wrong(world: World, victim: Job, claim: Job, ranks: dict[str, Ran
 
 
 def _elsewhere(world: World, victim: Job, claim: Job, ranks: dict[str, Rank]) -> bool:
-    """Whether it fits on what the claim leaves, with everybody gone whom it might evict or have moved.
+    """Whether cards are held for it, or it fits on what the claim leaves, with everybody gone whom it might evict or
+    have moved.
 
     What the pass decided after the claim does not count, nor what started, since the plan does not tell when.
     """
+    if victim.id in world.holds:
+        return True
     order = [hold.job for hold in world.plan.hold]
     holds = [world.holds[name] for name in order[: order.index(claim.id) + 1]]
     milli = world.running[victim.id].milli
@@ -54,6 +58,22 @@ def _needless(world: World, claim: Job, ranks: dict[str, Rank]) -> bool:
     there = [use for use in world.running.values() if not _evictable(use, claim, ranks)]
     others = [use for name, use in world.holds.items() if name != claim.id]
     return bool(Idle(world, [*there, *world.starts.values(), *others]).models(claim))
+
+
+def moves(world: World, job_id: str) -> bool:
+    """Whether a job may hold cards although it does not wait: it is asked to move, or leaves already for that."""
+    hold = next((hold for hold in world.plan.hold if hold.job == job_id and job_id in hold.victims), None)
+    evict, state = world.evicted.get(job_id), world.jobs[job_id].state
+    if state is RunState.DRAINING:
+        return hold is not None and any(old.job == job_id for old in world.snapshot.holds)
+    return hold is not None and evict is not None and evict.why == "consolidate"
+
+
+def held_free(world: World, job: Job) -> bool:
+    """Whether cards are held for a job on which nobody sits."""
+    use = world.holds.get(job.id)
+    load = load_of(world.running.values())
+    return use is not None and all(load[place] + milli <= CARD for place, milli in places_of(use).items())
 
 
 def saves(job: Job) -> bool:

@@ -38,9 +38,10 @@ class Later:
         """When somebody is over by what is declared; never (a very late moment) if it should be gone already."""
         world, job, now = self.world, use.job, self.world.snapshot.now
         limit = max(1, world.snapshot.settings.assumed_limit)
-        if job.id in world.evicted:
+        waits = job.state is RunState.QUEUED  # who moves has a hold beside the cards that it leaves
+        if job.id in world.evicted and not waits:
             return world.evicted[job.id].deadline
-        if job.id in world.holds:
+        if job.id in world.holds and waits:
             return self._held_until(job) + (limit if job.max_duration is None else job.max_duration)
         if job.state is RunState.DRAINING:
             until = now + job.grace if job.until is None else job.until
@@ -76,7 +77,9 @@ class Later:
         ``surely``: with the rank that it has while nobody of its leaf makes room for it.
         """
         victim, claim, world = use.job, self.use.job, self.world
-        if not victim.preemptible or victim.state is RunState.DRAINING or victim.id in world.evicted:
+        if not victim.preemptible or victim.state is RunState.DRAINING:
+            return False
+        if victim.id in world.evicted and victim.state is RunState.RUNNING:
             return False
         high = self._claims[view][surely]
         low = self._rank(use, view)

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 
 from millpond.scheduling.check_book import Book, Use
 from millpond.scheduling.decisions import Evict, Plan
-from millpond.scheduling.snapshot import Job, RunState, Snapshot
+from millpond.scheduling.snapshot import Job, RunState, Snapshot, job_requeued
 
 
 @dataclass(slots=True)
 class World:
-    """Snapshot and plan side by side.  ``staying`` run on; ``leaving`` occupy their seats but not their quota."""
+    """Snapshot and plan side by side.  ``staying`` run on; ``leaving`` occupy their seats but not their quota.
+
+    Who moves is there twice until it has left: in ``running`` as it is, in ``holds`` as it will wait.
+    """
 
     snapshot: Snapshot
     plan: Plan
@@ -38,16 +41,15 @@ class World:
             for job in snapshot.jobs
             if job.state is not RunState.QUEUED
         }
+        waits = {job.id: job if job.state is RunState.QUEUED else job_requeued(job) for job in snapshot.jobs}
         self.starts = {start.job: self.book.use(self.jobs[start.job], start.seats, now) for start in plan.start}
         gone = {*plan.drop_holds, *self.starts}
         self.old_holds = {
-            hold.job: self.book.use(self.jobs[hold.job], hold.seats, now)
-            for hold in snapshot.holds
-            if hold.job not in gone
+            hold.job: self.book.use(waits[hold.job], hold.seats, now) for hold in snapshot.holds if hold.job not in gone
         }
         self.holds = {
             **self.old_holds,
-            **{hold.job: self.book.use(self.jobs[hold.job], hold.seats, now) for hold in plan.hold},
+            **{hold.job: self.book.use(waits[hold.job], hold.seats, now) for hold in plan.hold},
         }
         self.evicted = {evict.job: evict for evict in plan.evict}
         renewed = {*plan.drop_holds, *(hold.job for hold in plan.hold)}

@@ -15,6 +15,7 @@ from typing import TypeVar
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place, view_fits
 from millpond.scheduling.kept import Kept
+from millpond.scheduling.masks import bound, masked
 from millpond.scheduling.pool import View, view_make, view_with
 from millpond.scheduling.sets import minimal_sets
 from millpond.scheduling.snapshot import Job, RunState, Seat
@@ -33,12 +34,17 @@ _TRIES = 64
 _T = TypeVar("_T")
 
 
+Spots = tuple[tuple[Task, tuple[Seat, ...]], ...]
+"""Who moves, and to which seats."""
+
+
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Who moves, and the whole placement of the waiting job that this makes possible."""
+    """Who moves, the whole placement of the waiting job that this makes possible, and where those go who move."""
 
     tasks: tuple[Task, ...]
     seats: tuple[Seat, ...]
+    spots: Spots
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,8 @@ def moves_find(state: State, kept: Kept) -> Moves | None:
         return None
     ask = ask_on(state.pool, ask_make(job), kept.model)
     views = state.soon(job, kept.model)
-    if free_milli(views) < ask.total:
+    capped = any(state.usage.cap_lacks(kept.leaf, ask.total, state.tree.dims_of(kept.model)))
+    if capped or free_milli(views) < ask.total:
         return None
     gain = ask.total * min(state.settings.lost_work_cap, kept.time - state.now)
     clearings = _clearings(state, kept, ask, views, gain)
@@ -72,8 +79,9 @@ def moves_find(state: State, kept: Kept) -> Moves | None:
         if not tasks or cost[0] >= gain or (best is not None and cost >= best[0]):
             continue
         seats = _seats(chosen, tasks, ask)
-        if seats is not None and _moved_fit(state, job, seats, tasks):
-            best = (cost, Moves(tasks, seats))
+        spots = _spots(state, kept, seats, tasks) if seats is not None else None
+        if seats is not None and spots is not None:
+            best = (cost, Moves(tasks, seats, spots))
     return best[1] if best is not None else None
 
 
@@ -164,24 +172,33 @@ def _seats(chosen: Iterable[_Clearing], tasks: tuple[Task, ...], ask: Ask) -> tu
     return place([view_freed(clearing.view, tasks) for clearing in chosen], ask)
 
 
-def _moved_fit(state: State, job: Job, seats: tuple[Seat, ...], tasks: tuple[Task, ...]) -> bool:
-    """Whether all who move find other cards that are free now, and that the waiting job does not take."""
+def _spots(state: State, kept: Kept, seats: tuple[Seat, ...], tasks: tuple[Task, ...]) -> Spots | None:
+    """Cards for all who move that are free now, that the waiting job does not take and nobody else has reserved."""
     taken: dict[str, list[tuple[Seat, Job]]] = {}
+    found: list[tuple[Task, tuple[Seat, ...]]] = []
     for seat in seats:
-        taken.setdefault(seat.node, []).append((seat, job))
+        taken.setdefault(seat.node, []).append((seat, kept.job))
     for task in sorted(tasks, key=lambda task: task.key):
-        ask = ask_make(task.job)
-        spot: tuple[Seat, ...] | None = None
-        for model in state.pool.models(task.job.gpu):
-            views = [view_less(view, taken.get(view.room.name, ())) for view in state.views(task.job, model)]
-            spot = place(views, ask_on(state.pool, ask, model))
-            if spot is not None:
-                break
+        spot = _spot(state, kept, task, taken)
         if spot is None:
-            return False
+            return None
+        found.append((task, spot))
         for seat in spot:
             taken.setdefault(seat.node, []).append((seat, task.job))
-    return True
+    return tuple(found)
+
+
+def _spot(state: State, kept: Kept, task: Task, taken: dict[str, list[tuple[Seat, Job]]]) -> tuple[Seat, ...] | None:
+    """Where one of those who move goes."""
+    ask = ask_make(task.job)
+    for model in state.pool.models(task.job.gpu):
+        on = ask_on(state.pool, ask, model)
+        others = tuple(one for one in bound(state, task.job, on, model) if one is not kept)
+        views = [view_less(view, taken.get(view.room.name, ())) for view in state.views(task.job, model)]
+        spot = place(masked(views, others), on)
+        if spot is not None:
+            return spot
+    return None
 
 
 def view_less(view: View, seats: Iterable[tuple[Seat, Job]]) -> View:

@@ -22,7 +22,7 @@ from millpond.scheduling.rank import Claim, Walk, inner_queues, leaves_of, tenan
 from millpond.scheduling.snapshot import Hold, Job, NodeState, Seat, Settings
 from millpond.scheduling.standing import TenantStanding
 from millpond.scheduling.stock import Stock
-from millpond.scheduling.tasks import Kind, Task, seats_milli
+from millpond.scheduling.tasks import Kind, Task, moving_id, seats_milli
 from millpond.scheduling.usage import Usage
 
 _LAYER = {Kind.RUNNING: RUN, Kind.PLACED: RUN, Kind.DRAINING: LEAVE, Kind.HELD: HOLD}
@@ -106,6 +106,11 @@ class Ground:
 
     def leaf(self, job: Job) -> Queue:
         return self.tree.queues[job.queue]
+
+    def held(self, name: str) -> Task | None:
+        """What is held for a job, which may still be on its old cards."""
+        found = (self.tasks.get(key) for key in (name, moving_id(name)))
+        return next((task for task in found if task is not None and task.kind is Kind.HELD), None)
 
     # -- taking back
 

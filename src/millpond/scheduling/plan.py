@@ -26,7 +26,7 @@ from millpond.scheduling.reasons import (
     preempting_reason,
     reserved_reason,
 )
-from millpond.scheduling.regroup import Regrouping, regrouping_find
+from millpond.scheduling.regroup import Regrouping, regrouping_find, spot_again
 from millpond.scheduling.reserve import Reserves
 from millpond.scheduling.reshape import reshapes
 from millpond.scheduling.snapshot import Job, Seat, Snapshot
@@ -137,6 +137,8 @@ class Pass:
                 self._drain(task, kept.job, kept.leaf, kept.rank, "consolidate")
             self.reserves.settled(kept.job)
             self._hold(kept.job, kept.rank, found.seats, {task.id for task in found.tasks})
+            for task, seats in found.spots:
+                self._hold_moved(task, seats)
         return moved
 
     def _judge_again(self, *, waits: bool) -> dict[str, tuple[Reason, ...]]:
@@ -211,6 +213,10 @@ class Pass:
         regrouping = self._regrouping(job)
         if regrouping is not None:
             self._evict(job, regrouping.eviction, regrouping.moved)
+            for task, seats in regrouping.spots:
+                spot = spot_again(self.state, task, seats)
+                if spot is not None:
+                    self._hold_moved(task, spot)
             return True
         if barred:
             self.barred[job.id] = [kept.job.id for kept in barred]
@@ -245,14 +251,17 @@ class Pass:
         """Bind the holds whose cards are free; keep the others as they are."""
         state = self.state
         for name in state.holds:
-            task = state.tasks[name]
-            rank = state.walk(task.leaf.tenant).ranks[name]
+            task = state.held(name)
+            if task is None:
+                continue
+            rank = state.walk(task.leaf.tenant).ranks[task.id]
             if not task.victims and state.physically_free(task):
                 state.remove(task)
                 self._seat(task.job, task.seats, rank)
                 self.dropped.add(name)
             else:
-                self.waiting[name] = rank
+                if not task.moving:
+                    self.waiting[name] = rank
                 self.held[name] = HoldFor(name, rank, task.seats, task.until, task.victims)
 
     def _evict(self, job: Job, found: Eviction, moved: frozenset[str] = _NOBODY) -> None:
@@ -265,11 +274,13 @@ class Pass:
             state.remove(victim)
             state.recount(victim.victims)
             self.relieved = True
-            self.starts.pop(victim.id, None)
-            if self.held.pop(victim.id, None) is not None:
-                self.waiting.pop(victim.id, None)
-                self.dropped.add(victim.id)
-            self.order.back(victim.job)
+            name = victim.job.id
+            self.starts.pop(name, None)
+            if self.held.pop(name, None) is not None:
+                self.waiting.pop(name, None)
+                self.dropped.add(name)
+            if not victim.moving:
+                self.order.back(victim.job)
         chosen = {victim.id for victim in found.victims if victim.kind is Kind.DRAINING}
         if any(state.usage.cap_lacks(leaf, seats_milli(found.seats), state.dims_at(found.seats))):
             chosen.update(name for victim in found.victims for name in victim.victims)
@@ -301,9 +312,16 @@ class Pass:
                 state.uncount(leaver)
                 self.relieved = True
         state.add(task)
-        self.waiting[job.id] = rank
+        if not task.moving:
+            self.waiting[job.id] = rank
         self.held[job.id] = HoldFor(job.id, rank, seats, until, task.victims)
         self.dropped.discard(job.id)
+
+    def _hold_moved(self, task: Task, seats: tuple[Seat, ...]) -> None:
+        """Keep the new place of somebody who moves while he leaves the old one."""
+        dims = self.state.dims_at(seats)
+        if not any(self.state.usage.cap_lacks(task.leaf, task.milli, dims)):
+            self._hold(task.job, self.state.claim_rank(task.leaf, task.milli, dims), seats, {task.id})
 
     # -- what is said
 

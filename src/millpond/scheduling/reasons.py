@@ -180,7 +180,7 @@ def _holders(state: State, groups: Mapping[str, Iterable[Room]], ask: Ask) -> tu
         for seat in seats:
             wanted.setdefault(seat.node, []).append(seat)
         return tuple(
-            task.id
+            task.job.id
             for task in sorted(state.tasks.values(), key=lambda task: task.id)
             if task.kind is Kind.HELD
             and any(

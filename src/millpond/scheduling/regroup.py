@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from millpond.scheduling.consolidate import choices, may_leave_for, sets_freeing, view_freed, view_less
+from millpond.scheduling.consolidate import Spots, choices, may_leave_for, sets_freeing, view_freed, view_less
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.fit import Ask, ask_make, ask_on, free_milli, place, view_fits
-from millpond.scheduling.masks import offers_soon
+from millpond.scheduling.masks import bound, masked, offers_soon
 from millpond.scheduling.pool import View
 from millpond.scheduling.preempt import Eviction
 from millpond.scheduling.quota import Dims, Queue
@@ -36,10 +36,14 @@ Cost = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Regrouping:
-    """The evictions that make room for a claim; those of `moved` start again elsewhere."""
+    """The evictions that make room for a claim; those of `moved` start again elsewhere.
+
+    ``spots``: where those of them go who need neither an eviction nor a move of others for it.
+    """
 
     eviction: Eviction
     moved: frozenset[str]
+    spots: Spots
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,17 @@ def regrouping_find(state: State, job: Job, ask: Ask) -> Regrouping | None:
         if found is not None and (best is None or _order(found) < _order(best)):
             best = found
     return best
+
+
+def spot_again(state: State, task: Task, seats: tuple[Seat, ...]) -> tuple[Seat, ...] | None:
+    """Where somebody who moves goes on the nodes found for him, now that the claim has got its own.
+
+    None where others have reserved that: then he must claim it when he has left.
+    """
+    rooms = [state.pool.by_name[name] for name in {seat.node: None for seat in seats}]
+    model = state.model_of(seats)
+    ask = ask_on(state.pool, ask_make(task.job), model)
+    return place(masked([room.soon() for room in rooms], bound(state, task.job, ask, model)), ask)
 
 
 def _order(found: Regrouping) -> tuple[object, ...]:
@@ -152,13 +167,17 @@ class _Search:
         moving = [task for task in tasks if task.id in moved]
         leaving = [task for task in tasks if task.id not in moved]
         seats = place([view_freed(clearing.view, tasks) for clearing in chosen], self._ask)
-        if not moving or seats is None or not self._moved_fit(seats, moving, tasks) or self._lend_lack(leaving):
+        if not moving or seats is None:
+            return None
+        elsewhere = _Elsewhere(self._state, tasks, {}, self._left)
+        elsewhere.take(self._job, seats)
+        if not elsewhere.fits(moving) or self._lend_lack(leaving):
             return None
         cost = self._cost(moving, leaving)
         key = (tuple(sorted(rooms[seat.node].index for seat in seats)), _ids(tasks))
         price = (cost[1], 0, cost[0] + cost[2], cost[3], len(tasks))
         eviction = Eviction(Rank.GUARANTEED, (*leaving, *moving), seats, price, key)
-        return cost, Regrouping(eviction, frozenset(task.id for task in moving))
+        return cost, Regrouping(eviction, frozenset(task.id for task in moving), tuple(elsewhere.spots))
 
     def _spared(self, chosen: tuple[_Clearing, ...], tasks: list[Task], moved: set[str]) -> list[Task]:
         """`tasks` without those who turn out to be needless since somebody leaves several nodes at once."""
@@ -180,12 +199,6 @@ class _Search:
 
         return state.lend_lack(self._leaf, self._ask.total, self._model, free, returned) > 0
 
-    def _moved_fit(self, seats: tuple[Seat, ...], moving: list[Task], gone: list[Task]) -> bool:
-        """Whether all who move find other cards at once."""
-        elsewhere = _Elsewhere(self._state, gone, {}, self._left)
-        elsewhere.take(self._job, seats)
-        return elsewhere.fits(moving)
-
 
 class _Elsewhere:
     """Where those go who move for a claim, with those of `gone` out of the way and some seats `taken` already."""
@@ -194,6 +207,9 @@ class _Elsewhere:
         self._state, self._gone, self._taken = state, gone, taken
         self._left = left
         """How many more choices may be looked at, shared with what is looked at on the way."""
+        self._cleared = False
+        self.spots: list[tuple[Task, tuple[Seat, ...]]] = []
+        """Who has found cards that nobody else must leave."""
 
     def take(self, job: Job, seats: Iterable[Seat]) -> None:
         for seat in seats:
@@ -210,6 +226,8 @@ class _Elsewhere:
             on = ask_on(state.pool, ask, model)
             views = [self._view(view) for view in state.soon(task.job, model)]
             spot = place(views, on)
+            if spot is not None and not self._cleared:
+                self.spots.append((task, spot))
             if spot is None:
                 again = _Again(state, task, state.tree.dims_of(model), self._gone)
                 views = [view_freed(view, again.evictable(view.room.name)) for view in views]
@@ -239,7 +257,7 @@ class _Elsewhere:
                 then = _Elsewhere(state, [*self._gone, *chosen], taken, self._left)
                 then.take(task.job, spot)
                 if then.fits(chosen):
-                    self._gone, self._taken = then._gone, then._taken
+                    self._gone, self._taken, self._cleared = then._gone, then._taken, True
                     return True
         return False
 

@@ -171,7 +171,8 @@ class State(Ground):
         for name in sorted(self.records):
             hold = self.records[name]
             job = self.jobs.get(name)
-            if job is None or not self.waiting(job) or self.now >= hold.until or not self._stands(job, hold):
+            moves = job is not None and job.state is RunState.DRAINING and name in hold.victims
+            if job is None or not (moves or self.waiting(job)) or self.now >= hold.until or not self._stands(job, hold):
                 dropped.append(name)
                 continue
             named = set(hold.victims)
@@ -197,9 +198,10 @@ class State(Ground):
 
     def _holds_seat(self, standing: dict[str, Hold], dropped: list[str], spared: set[str]) -> None:
         """Seat the holds anew, over those who leave as they now count."""
-        for task in [self.tasks[name] for name in self.holds if name in self.tasks]:
-            if task.kind is Kind.HELD:
-                self.remove(task)
+        for name in self.holds:
+            old = self.held(name)
+            if old is not None:
+                self.remove(old)
         for name, job in self._draining.items():
             before, task = self.tasks[name], self._task_of(job)
             task.counted = name not in spared
@@ -322,7 +324,7 @@ class State(Ground):
 
     def safe(self) -> list[str]:
         """Who holds cards only since this pass began and must not be asked to leave."""
-        return [task.id for task in self.tasks.values() if task.kind is Kind.HELD and task.id not in self.holds]
+        return [task.id for task in self.tasks.values() if task.kind is Kind.HELD and task.job.id not in self.holds]
 
     def sitting_in(self, room: Room) -> list[Task]:
         """Who sits on a node."""
@@ -330,7 +332,7 @@ class State(Ground):
 
     def may_leave(self, task: Task) -> bool:
         """Running, or placed in this pass, or holding since before: not who leaves already or must not be stopped."""
-        return task.job.preemptible and task.ranked and (task.kind is not Kind.HELD or task.id in self.holds)
+        return task.job.preemptible and task.ranked and (task.kind is not Kind.HELD or task.job.id in self.holds)
 
     def lend_lack(
         self, leaf: Queue, milli: int, model: str, free: Callable[[], int], returned: dict[Queue, int]

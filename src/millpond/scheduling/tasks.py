@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.quota import Dims, Queue
-from millpond.scheduling.snapshot import Job, Seat
+from millpond.scheduling.snapshot import Job, RunState, Seat
 
 OrderKey = tuple[bool, int, int, str]
 
@@ -17,7 +17,7 @@ class Kind(IntEnum):
     RUNNING = 0
     DRAINING = 1
     HELD = 2
-    """Holds cards for a claim whose victims are leaving."""
+    """Holds cards for a claim whose victims are leaving, or for a job that moves and has not left its old cards."""
     PLACED = 3
     """Starts with this plan."""
 
@@ -25,7 +25,8 @@ class Kind(IntEnum):
 class Task:
     """``milli`` is the whole job's; ``admitted`` orders it in its leaf; ``stands`` says that it is among the ranked.
 
-    ``key`` is its place in its leaf.  Who leaves does so by ``until``; a hold awaits that its ``victims`` do.
+    ``key`` is its place in its leaf.  Who leaves does so by ``until``; a hold awaits that its ``victims`` do.  ``id``
+    is the job's, but for the new place of one that is still on its old cards: that is a task beside the one there.
     """
 
     __slots__ = (
@@ -48,13 +49,23 @@ class Task:
         self.until = 0
         self.overdue = False
         self.stands = False
-        self.id = job.id
+        self.id = moving_id(job.id) if kind is Kind.HELD and job.state is not RunState.QUEUED else job.id
         self.key: OrderKey = (job.preemptible, -job.priority, admitted, job.id)
+
+    @property
+    def moving(self) -> bool:
+        """Whether it is the new place of a job that is still on its old cards."""
+        return self.kind is Kind.HELD and self.job.state is not RunState.QUEUED
 
     @property
     def ranked(self) -> bool:
         """Whether it has a rank: who leaves has none, though it counts as usage until it is gone or replaced."""
         return self.counted and self.kind is not Kind.DRAINING and not self.overdue
+
+
+def moving_id(job_id: str) -> str:
+    """The name of a job's new place while it is still on its old cards; no job can be called so."""
+    return f"{job_id}\n"
 
 
 def seats_milli(seats: tuple[Seat, ...]) -> int:

@@ -120,6 +120,18 @@ mix: {"A800:4": 2, "0.25 cpu=4000": 7}
     )
 
 
+def test_who_moves_is_held_for_by_its_own_leaving() -> None:
+    text = """jobs:
+  - {id: v, queue: b/batch, gpu: 4, state: draining, until: +10, at: [n1]}
+holds:
+  - {for: v, node: n2, cards: [0, 1, 2, 3], until: +70, victims: [v]}
+"""
+    loaded = load(text)
+    assert loaded.snapshot.holds == (Hold("v", (Seat("n2", (0, 1, 2, 3)),), 70, ("v",)),)
+    again = snapshot_load(snapshot_write(loaded.snapshot), "s.yaml")
+    assert again.snapshot.holds == loaded.snapshot.holds
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -209,10 +221,17 @@ def test_repeated_ids_and_queues() -> None:
         snapshot_load(NODES + "queues:\n  - {name: a/prod}\n  - {name: a/prod}\n", "s.yaml")
 
 
+LEAVING = "{id: v, queue: b/batch, gpu: 1, state: draining, until: +9, at: [n1]}"
+
+
 @pytest.mark.parametrize(
     ("rest", "expected"),
     [
         ("holds: [{for: p, node: n1, cards: [0]}]\n", "there is no queued job 'p' to hold cards for"),
+        (
+            f"jobs: [{LEAVING}]\nholds: [{{for: v, node: n2, cards: [0]}}]\n",
+            "'v' is leaving, and what is held for it does not await that",
+        ),
         ("evictions: [{claimant: a, victim: b/batch, time: -5}]\n", "there is no leaf 'a'"),
         ("evictions: [{claimant: a/prod, victim: b/batch, time: +5}]\n", "the eviction lies in the future"),
         ("mix: {banana split: 1}\n", "is not a card model"),

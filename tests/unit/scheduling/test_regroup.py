@@ -50,6 +50,32 @@ def test_a_guaranteed_claim_has_a_guaranteed_job_of_others_moved() -> None:
     assert started(checked(world)) == ["t1"]
 
 
+def test_who_moves_to_free_cards_holds_them() -> None:
+    """Without v's, t1 goes beside t2 and nobody need leave; x, which comes later in the pass, stays off these cards."""
+    world = scattered(job("x", "v/batch", 1, submitted=-1))
+    world = replace(world, jobs=tuple(one for one in world.jobs if one.id not in {"v1", "v2"}))
+    result = checked(world)
+    assert evicted(result) == ["t1"]
+    assert [(hold.job, hold.victims) for hold in result.hold] == [("h", ("t1",)), ("t1", ("t1",))]
+    assert [seat.node for seat in result.hold[1].seats] == ["n2"]
+    assert started(result) == []
+    assert started(checked(step(world, result))) == ["h", "t1"]
+
+
+def test_who_moves_holds_nothing_that_is_reserved_for_another() -> None:
+    """n2 is r's in a minute, who goes before h: t1 has no cards of its own then, and claims when it has left."""
+    world = scattered(job("r", "w/prod", 8, submitted=-599), running("u1", "u/batch", "n3", 1))
+    jobs = [
+        replace(one, max_duration=3660) if one.id == "t2" else one for one in world.jobs if one.id not in {"v1", "v2"}
+    ]
+    queues = (QUEUES[0], queue("u/batch", g=9), queue("w/prod", g=8))
+    world = replace(world, jobs=tuple(jobs), queues=queues, nodes=(*world.nodes, node("n3", 1)))
+    result = checked(world)
+    assert [(found.job, found.time) for found in result.reservations] == [("r", 60)]
+    assert evicted(result) == ["t1"]
+    assert [hold.job for hold in result.hold] == ["h"]
+
+
 def test_the_one_that_loses_least_moves() -> None:
     world = scattered()
     late = [replace(one, checkpointed=-10) if one.id == "t2" else one for one in world.jobs]
