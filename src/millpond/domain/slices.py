@@ -6,8 +6,9 @@ slices follow from the placement: whatever fits the memory slots also fits the s
 Sources: NVIDIA Multi-Instance GPU User Guide r580, "Supported MIG Profiles" (names, memory fractions, SM fractions,
 instances) and "Getting Started with MIG" (``nvidia-smi mig -lgip``: GiB of each profile; ``-lgipp``: placements).
 NVIDIA AI Enterprise documentation, vGPU types, for the profiles of A800, H800 and H20.  Memory is what ``-lgip``
-prints, in MiB.  Where no print-out was found (H200 3g, 4g and 7g, B200, H20-141GB) it is the table's fraction of the
-memory.  Drivers differ by up to 128 MiB; the figures here are what quotas count by, whatever driver a node has.
+prints, in MiB: for H200 in github.com/NVIDIA/mig-parted, issue 120, for B200 in github.com/NVIDIA/gpu-operator, pull
+request 1351.  H20-141GB, of which no print-out was found, is taken to be as H200.  Drivers differ by up to 256 MiB (of a
+B200's 1g.23gb by 1.5 GiB); the figures here are what quotas count by, whatever driver a node has.
 """
 
 from __future__ import annotations
@@ -120,8 +121,8 @@ SLICE_TABLES = (
     _seven(("H100", "H800"), 80, _LARGE, (9984, 20_096, 20_096, 40_448, 40_448, 81_152)),
     _seven(("H100", "H800"), 94, _H94, (11_008, 22_144, 22_144, 47_488, 47_488, 95_360)),
     _seven(("H100", "GH200", "H20"), 96, _H96, (11_264, 23_552, 23_552, 47_616, 47_616, 95_232)),
-    _seven(("H200", "H20"), 141, _H141, (16_384, 33_280, 33_280, 72_192, 72_192, 144_384)),
-    _seven(("B200",), 180, _B180, (23_040, 46_080, 46_080, 92_160, 92_160, 184_320)),
+    _seven(("H200", "H20"), 141, _H141, (16_384, 33_024, 33_024, 71_168, 71_168, 143_104)),
+    _seven(("B200",), 180, _B180, (20_992, 45_312, 45_312, 91_136, 91_136, 182_784)),
 )
 """Every table, in the order of the vendor's guide."""
 

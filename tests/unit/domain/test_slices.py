@@ -46,6 +46,8 @@ def test_shares_are_of_the_memory_rounded_up() -> None:
     assert slice_milli("A100-40GB", 40_960, "1g.5gb") == 119
     assert slice_milli("a800", 81_920, "1g.10gb") == 119
     assert slice_milli("H100-80GB", 81_559, "3g.40gb") == 494
+    assert slice_milli("H200-141GB", 143_771, "3g.71gb") == 493
+    assert slice_milli("B200", 183_359, "1g.23gb") == 114
     assert slice_milli("A100-40GB", 40_960, "1g.18gb") is None
     assert slice_milli("L40S", 49_152, "1g.5gb") is None
 
