@@ -7,7 +7,7 @@ Sources: NVIDIA Multi-Instance GPU User Guide r580, "Supported MIG Profiles" (na
 instances) and "Getting Started with MIG" (``nvidia-smi mig -lgip``: GiB of each profile; ``-lgipp``: placements).
 NVIDIA AI Enterprise documentation, vGPU types, for the profiles of A800, H800 and H20.  Memory is what ``-lgip``
 prints, in MiB: for H200 in github.com/NVIDIA/mig-parted, issue 120, for B200 in github.com/NVIDIA/gpu-operator, pull
-request 1351.  H20-141GB, of which no print-out was found, is taken to be as H200.  Drivers differ by up to 256 MiB (of a
+request 1351.  H20-141GB, of which no print-out was found, is taken to be as H200.  Drivers differ by up to 256 MiB (a
 B200's 1g.23gb by 1.5 GiB); the figures here are what quotas count by, whatever driver a node has.
 """
 
