@@ -45,6 +45,9 @@ OVERDUE = timedelta(seconds=10)
 """How long after its deadline an attempt that has not gone is an alarm."""
 
 
+_WHY = {"preempt": EndReason.PREEMPTED, "reclaim": EndReason.RECLAIMED, "consolidate": EndReason.MOVED}
+
+
 @dataclass(frozen=True, slots=True)
 class PassResult:
     """What a pass did, what the engine must hear of it, and after how many seconds the next pass is due if nobody calls
@@ -246,7 +249,7 @@ def _drain_step(
     """The grace of a victim: its own, at most `grace` when production is waiting (scheduling §4)."""
     own = jobs[evict.job].spec.checkpoint.grace
     limit = min(own, grace) if jobs[evict.claimant].spec.queue is QueueClass.PROD else own
-    reason = EndReason.RECLAIMED if evict.why == "reclaim" else EndReason.PREEMPTED
+    reason = _WHY[evict.why]
     deadline = now + timedelta(seconds=limit)
     return Drain(evict.job, attempt.id, reason, deadline, evict.claimant, evict.borrowed, evict.lost)
 

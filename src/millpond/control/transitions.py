@@ -321,6 +321,7 @@ def end_message(reason: EndReason, code: int | None) -> str:
 _MESSAGES = {
     EndReason.PREEMPTED: "gave way to a job of its own queue, or its node is being emptied",
     EndReason.RECLAIMED: "gave its cards back to the queue that owns them",
+    EndReason.MOVED: "moved to other cards to make room for a larger job",
     EndReason.NODE_LOST: "its node was lost",
     EndReason.CARD_FAULT: "a card reported a fault",
     EndReason.CANCELLED: "stopped on request",

@@ -146,6 +146,7 @@ class EndReason(StrEnum):
     FAILED = "failed"
     PREEMPTED = "preempted"
     RECLAIMED = "reclaimed"
+    MOVED = "moved"
     NODE_LOST = "node_lost"
     CARD_FAULT = "card_fault"
     START_FAILED = "start_failed"
@@ -165,6 +166,7 @@ REQUEUE_REASONS = frozenset(
     {
         EndReason.PREEMPTED,
         EndReason.RECLAIMED,
+        EndReason.MOVED,
         EndReason.NODE_LOST,
         EndReason.CARD_FAULT,
         EndReason.LOST_LEASE,

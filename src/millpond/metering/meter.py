@@ -23,7 +23,7 @@ from millpond.metering.facts import Event, Fact, Shape
 FAULTS: Final = frozenset({EndReason.NODE_LOST, EndReason.CARD_FAULT})
 """Ends that are the platform's fault."""
 
-LOSING: Final = FAULTS | {EndReason.PREEMPTED, EndReason.RECLAIMED}
+LOSING: Final = FAULTS | {EndReason.PREEMPTED, EndReason.RECLAIMED, EndReason.MOVED}
 """Ends after which the work since the last checkpoint is lost."""
 
 OVER: Final = frozenset({EndReason.COMPLETED, EndReason.CANCELLED, EndReason.MAX_DURATION})

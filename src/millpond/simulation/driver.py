@@ -288,7 +288,7 @@ class Simulation:
             self._push(self._time + self._base.settings.cooldown, _WAKE, "", 0, "")
         gone = simulated.warn(self._time, evict.deadline)
         self._push(gone, _END, evict.job, simulated.attempt, "gone")
-        self._figures.queues[simulated.job.queue].evicted += 1
+        self._figures.queues[simulated.job.queue].leave(evict.why)
         return self._event("evict", evict.job, **{"for": evict.claimant}, why=evict.why, lost_milli_seconds=evict.lost)
 
     def _hold(self, hold: HoldFor) -> Event | None:

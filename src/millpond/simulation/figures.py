@@ -24,12 +24,15 @@ def waits_json(waits: Sequence[int]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class QueueFigures:
-    """``lost`` in milli-card-seconds; ``waits`` in seconds from submission to the first start."""
+    """``evicted`` without those who were ``moved`` to other cards; ``lost`` in milli-card-seconds; ``waits`` in seconds
+    from submission to the first start.
+    """
 
     arrived: int = 0
     started: int = 0
     ended: int = 0
     evicted: int = 0
+    moved: int = 0
     used: int = 0
     lost: int = 0
     waits: list[int] = field(default_factory=list)
@@ -46,6 +49,13 @@ class QueueFigures:
         self.load -= milli
         self.used += milli * time
 
+    def leave(self, why: str) -> None:
+        """Somebody is asked to leave; who only moves is not counted among the evicted."""
+        if why == "consolidate":
+            self.moved += 1
+        else:
+            self.evicted += 1
+
     def used_by(self, time: int) -> int:
         """Milli-card-seconds used up to a moment."""
         return self.used + self.load * time
@@ -56,6 +66,7 @@ class QueueFigures:
             "started": self.started,
             "ended": self.ended,
             "evicted": self.evicted,
+            **({"moved": self.moved} if self.moved else {}),
             "running": running,
             "waiting": waiting,
             "card_seconds": self.used_by(time) // 1000,
@@ -81,12 +92,14 @@ class Figures:
         """``utilisation``: used of available card-time, to four places.  ``time`` is the present moment."""
         used = sum(figures.used_by(time) for figures in self.queues.values())
         available = self.pool * elapsed
+        moves = sum(figures.moved for figures in self.queues.values())
         return {
             "elapsed": elapsed,
             "passes": self.passes,
             "utilisation": used * 10_000 // available / 10_000 if available else 0.0,
             "card_seconds": used // 1000,
             "evictions": sum(figures.evicted for figures in self.queues.values()),
+            **({"moves": moves} if moves else {}),
             "lost_milli_seconds": sum(figures.lost for figures in self.queues.values()),
             "queues": {
                 name: figures.json(running.get(name, 0), waiting.get(name, 0), time)

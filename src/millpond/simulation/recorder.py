@@ -121,7 +121,7 @@ class Recorder:
             self._count("lost", lost)
         elif kind == "violation":
             self._violations += 1
-        elif kind == "evict":
+        elif kind == "evict" and event.data["why"] != "consolidate":
             self._tenants[self._jobs[event.job].tenant].evicted += 1
             self._count("evictions", 1)
 

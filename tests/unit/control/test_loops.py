@@ -22,8 +22,10 @@ from millpond.db.stores.attempts import attempts_live
 from millpond.db.stores.events import chain_verify
 from millpond.db.stores.holds import hold_list
 from millpond.db.stores.nodes import node_mark
+from millpond.db.stores.settings import settings_put
 from millpond.domain.jobs import (
     AttemptState,
+    CheckpointPolicy,
     EndReason,
     JobState,
     QueueClass,
@@ -79,6 +81,30 @@ def test_eviction_holds_the_cards_and_starts_the_claimant(desk: Desk) -> None:
     assert back.saves_on_signal
     assert desk.attempts(victim)[0].reason is EndReason.SAVED
     assert {"hold.put", "job.evicted", "attempt.draining", "job.requeued"} <= set(desk.kinds())
+
+
+def test_a_moved_job_ends_as_moved_and_starts_where_its_cards_were_held(desk: Desk) -> None:
+    desk.database.run("settings", lambda tx: settings_put(tx, SYSTEM, {"consolidate_after": 5}))
+    every = CheckpointPolicy(every=60, grace=10)
+    for name, run in (("j1", None), ("j2", 1500), ("j3", None)):
+        desk.submit(name, Behaviour(run_ms=run), cards=4, queue=QueueClass.BESTEFFORT, checkpoint=every)
+        desk.round(1)
+    claim = desk.submit("jclaim", FOREVER, queue=QueueClass.BESTEFFORT)
+    for _ in range(3):
+        desk.round(3)
+    (victim,) = [name for name in ("j1", "j3") if desk.job(name).state is JobState.STOPPING]
+    leaving = desk.attempts(victim)[0]
+    assert (leaving.drain_reason, leaving.drain_for) == (EndReason.MOVED, claim)
+    desk.round(1)
+    held = {hold.job: hold for hold in desk.database.run("holds", lambda tx: hold_list(tx, SYSTEM))}
+    assert {name: hold.victims for name, hold in held.items()} == {claim: (victim,), victim: (victim,)}
+    desk.submit("jlate", FOREVER, cards=4, queue=QueueClass.BESTEFFORT)
+    for _ in range(3):
+        desk.round(5)
+    ended, again = sorted(desk.attempts(victim), key=lambda attempt: attempt.number)
+    assert (ended.reason, again.seats) == (EndReason.MOVED, held[victim].seats)
+    assert {desk.job(name).state for name in (claim, victim)} == {JobState.RUNNING}
+    assert desk.database.run("holds", lambda tx: hold_list(tx, SYSTEM)) == ()
 
 
 def test_a_stale_leader_changes_nothing(desk: Desk) -> None:

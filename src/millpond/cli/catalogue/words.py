@@ -131,6 +131,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "end.failed": ("failed", "失败"),
     "end.preempted": ("preempted", "被抢占"),
     "end.reclaimed": ("reclaimed", "被收回"),
+    "end.moved": ("moved", "被迁移"),
     "end.node_lost": ("node lost", "节点失联"),
     "end.card_fault": ("card fault", "卡故障"),
     "end.start_failed": ("start failed", "启动失败"),
