@@ -16,7 +16,7 @@ from millpond.scheduling.kept import Kept
 from millpond.scheduling.quota import Dims, Queue
 from millpond.scheduling.snapshot import Hold, Job
 from millpond.scheduling.state import State
-from millpond.scheduling.tasks import behind, claim_key
+from millpond.scheduling.tasks import Task, behind, claim_key
 from millpond.scheduling.waiting import Group, Kin, Line, Waiting
 
 HeadKey = tuple[Rank, int, int, str]
@@ -59,9 +59,10 @@ class Head:
 
     ``back`` are jobs to be judged again, in leaf order.  From ``place`` up to ``until`` all jobs have been passed,
     since their equals have just failed; ``most`` is their largest key: they count as judged once it has its turn.
+    ``blocker``: who waits, so that nobody behind it is judged.
     """
 
-    __slots__ = ("back", "line", "most", "passed", "place", "skipped", "stamp", "until")
+    __slots__ = ("_left", "back", "blocker", "line", "most", "passed", "place", "skipped", "stamp", "until")
 
     def __init__(self, line: Line, skipped: Mapping[str, Hold]) -> None:
         self.line = line
@@ -71,6 +72,9 @@ class Head:
         self.stamp = 0
         self.passed: list[Passed] = []
         self.most: HeadKey | None = None
+        self.blocker: Job | None = None
+        self._left: tuple[int, list[Job]] = (0, [])
+        """Where it was closed, and who was to be judged again then."""
 
     def peek(self) -> Job | None:
         """The next job."""
@@ -98,11 +102,20 @@ class Head:
         if self.passed:
             self.passed.clear()
 
-    def end(self) -> None:
-        """Be done with everybody."""
+    def close(self, blocker: Job) -> None:
+        """Be done with everybody, since `blocker` waits."""
+        if self.peek() is not None or self.blocker is None:
+            self.blocker, self._left = blocker, (self.place, self.back)
         self._begin(len(self.line.jobs))
-        self.back.clear()
+        self.back = []
         self.stamp += 1
+
+    def reopen(self) -> None:
+        """Go on where it was closed."""
+        place, back = self._left
+        self.blocker = None
+        self.back = sorted((*back, *self.back), key=claim_key)
+        self._begin(place)
 
     def skip(self, waiters: Waiting, moment: int, share: int, kept: Sequence[Kept]) -> None:
         """Pass everybody whose equals have failed at `moment`, up to the first of whom that is not known."""
@@ -182,9 +195,29 @@ def _failed(group: Group, moment: int, ours: Iterable[Job]) -> bool:
 
 
 def _same(kin: Kin, job: Job, reserved: Iterable[Job]) -> bool:
-    """Whether the reservations of its own leaf bind a job as they bound the one of another priority that failed."""
+    """Whether a job may take as much from its own leaf as the one of another priority that failed: the same jobs stand
+    behind it there, and the reservations of the leaf bind it as they bound that one."""
     first = kin.first
-    return first is not None and all(behind(first, other) is behind(job, other) for other in reserved)
+    if first is None or job.priority > first.priority:
+        return False
+    if kin.edge is not None and (job.preemptible, -job.priority) >= kin.edge:
+        return False
+    return all(behind(first, other) is behind(job, other) for other in reserved)
+
+
+def _edge(tasks: list[Task], job: Job) -> tuple[bool, int] | None:
+    """Where the first of a leaf's `tasks` stands who is behind a claim: (preemptible, -priority)."""
+    if not (tasks and behind(tasks[-1].job, job)):
+        return None
+    low, high = 0, len(tasks) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if behind(tasks[middle].job, job):
+            high = middle
+        else:
+            low = middle + 1
+    key = tasks[low].key
+    return key[0], key[1]
 
 
 class Order:
@@ -246,9 +279,8 @@ class Order:
         if self._brief:
             state, group = self._state, self._state.group(job)
             group.failed = self._now()
-            mine = state.leaf_tasks[group.leaf]
-            if not (mine and behind(mine[-1].job, job)):
-                group.kin.failed, group.kin.first = group.failed, job
+            kin = group.kin
+            kin.failed, kin.first, kin.edge = group.failed, job, _edge(state.leaf_tasks[group.leaf], job)
 
     def _now(self) -> int:
         """A number for the state and the reservations as they are."""
@@ -264,11 +296,11 @@ class Order:
         insort(head.back, job, key=claim_key)
         self._push(head)
 
-    def close(self, leaf: Queue) -> list[Job]:
-        """Judge nobody more of a leaf; returns those left, in order, unless the pass is ``brief``."""
+    def close(self, leaf: Queue, blocker: Job) -> list[Job]:
+        """Judge nobody more of a leaf in which `blocker` waits; returns those left, in order, unless ``brief``."""
         head = self._heads[leaf.index]
         if self._brief:
-            head.end()
+            head.close(blocker)
             return []
         left: list[Job] = []
         while (job := head.peek()) is not None:
@@ -276,6 +308,17 @@ class Order:
             head.pop()
         head.stamp += 1
         return left
+
+    def blocker(self, leaf: Queue) -> Job | None:
+        """Who keeps the rest of a leaf from being judged in a ``brief`` pass."""
+        head = self._heads.get(leaf.index)
+        return None if head is None else head.blocker
+
+    def reopen(self, leaf: Queue) -> None:
+        """Go on where a leaf was closed."""
+        head = self._heads[leaf.index]
+        head.reopen()
+        self._push(head)
 
     def _push(self, head: Head) -> None:
         head.stamp += 1
@@ -285,7 +328,7 @@ class Order:
         state = self._state
         if self._brief and not head.back:
             moment, group = self._now(), state.waiters.equals(job)
-            if moment in {group.failed, group.kin.failed}:
+            if moment == group.failed or moment == group.kin.failed:
                 head.skip(state.waiters, moment, state.usage.share(head.line.leaf), state.kept)
                 if head.passed:
                     self._passing.append(head)

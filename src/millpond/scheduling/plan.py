@@ -11,6 +11,7 @@ from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.consolidate import moves_find
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Rank, Start, Wait
 from millpond.scheduling.fit import ask_make
+from millpond.scheduling.idle import idle_find
 from millpond.scheduling.leavers import Awaited
 from millpond.scheduling.limits import Limits
 from millpond.scheduling.masks import bound_key
@@ -32,6 +33,7 @@ from millpond.scheduling.reshape import reshapes
 from millpond.scheduling.snapshot import Job, Seat, Snapshot
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task, claim_key, seats_milli
+from millpond.scheduling.waiting import Kin
 
 PROD_GRACE = 20
 """Longest grace of a victim of a prod claim, seconds (§4)."""
@@ -63,6 +65,8 @@ class Pass:
         self.behind: dict[str, str] = {}
         self.barred: dict[str, list[str]] = {}
         """Jobs that found cards free when it was their turn, and for whom these were reserved."""
+        self.alike: dict[Kin, list[str]] = {}
+        """The same of the last of equals, for those who are passed."""
         self.dropped = set(state.dropped)
         self.relieved = False
         """Somebody has lost his place, or no longer counts: who was judged before may have more now."""
@@ -100,10 +104,14 @@ class Pass:
         )
 
     def brief(self) -> Plan | None:
-        """The plan without those who wait; None where something came free or may, so that everybody must be judged."""
+        """The plan without those who wait; None where somebody lost his place or moves: then everybody is judged."""
         freed = self.state.freed
         self._judge_all()
-        if freed != self.state.freed or self.reserves.stale() or self._movable():
+        kept = [one.serial for one in self.state.kept]
+        self._reserve_again()
+        if self.relieved or self._movable():
+            return None
+        if (freed != self.state.freed or kept != [one.serial for one in self.state.kept]) and not self._idle_again():
             return None
         return Plan(
             now=self.state.now,
@@ -162,6 +170,23 @@ class Pass:
             found = self._waits() if waits else {}
         return found
 
+    def _idle_again(self) -> bool:
+        """Judge again who has no reason to wait, where equals were passed; False where somebody lost his place."""
+        for _ in range(_ROUNDS):
+            jobs, leaves = idle_find(self.state, self.limits, self.order, self.barred, self.alike)
+            if not (jobs or leaves):
+                break
+            for job in jobs:
+                self.waiting.pop(job.id, None)
+                self.order.back(job)
+            for leaf in leaves:
+                self.order.reopen(leaf)
+            self._judge_all()
+            self._reserve_again()
+            if self.relieved:
+                return False
+        return True
+
     def _idle(self, job_id: str, known: tuple[Reason, ...] | None) -> bool:
         """Whether a job waits for nothing; ``known`` are its reasons where they have been asked for."""
         if job_id in self.behind:
@@ -192,10 +217,11 @@ class Pass:
             self.reserves.blocked(job)
             leaf = self.state.leaf(job)
             if not leaf.fifo:
-                if rank is not Rank.GUARANTEED or self.state.settings.regroup_after is None:
+                regroups = rank is Rank.GUARANTEED and self.state.settings.regroup_after is not None
+                if not (regroups or self.reserves.again(job)):
                     self.order.failed(job)  # else its equals may have waited long enough to have others moved
             else:
-                for later in self.order.close(leaf):
+                for later in self.order.close(leaf, job):
                     self.waiting[later.id] = job_rank(self.state, later)
                     self.behind[later.id] = job.id
 
@@ -219,7 +245,7 @@ class Pass:
                     self._hold_moved(task, spot)
             return True
         if barred:
-            self.barred[job.id] = [kept.job.id for kept in barred]
+            self.barred[job.id] = self.alike[self.state.group(job).kin] = [kept.job.id for kept in barred]
         return False
 
     def _eviction(self, job: Job) -> Eviction | None:

@@ -212,6 +212,13 @@ class Reserves:
         if gone:  # who was judged before has been passed over for it
             self._vacated |= not gone <= {kept.model for kept in state.kept}
 
+    def again(self, job: Job) -> bool:
+        """Whether an equal of a job that has just been found blocked may reserve too, on another model."""
+        kept = self._state.kept
+        if all(one.job.id != job.id for one in kept):
+            return False
+        return not {model for model in self._state.pool.models(job.gpu) if model} <= {one.model for one in kept}
+
     def settled(self, job: Job) -> None:
         """A job starts or holds cards: what was reserved for it is free again."""
         state = self._state

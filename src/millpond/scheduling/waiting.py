@@ -30,11 +30,11 @@ class Kin:
     """What groups of one leaf share that differ in nothing but their priority: the rank, and mostly the failures.
 
     ``rank`` is as it was at ``ranked`` (`Ground.rank_stamp`); ``claims`` are what they would take on each model, where
-    that is known.  ``first`` is the job that failed at the moment ``failed``, and nobody in its leaf could have left
-    for it.
+    that is known.  ``first`` is the job that failed at the moment ``failed``; ``edge`` is the place of the next behind
+    it who holds cards in its leaf, if anybody does.
     """
 
-    __slots__ = ("claims", "failed", "first", "groups", "rank", "ranked")
+    __slots__ = ("claims", "edge", "failed", "first", "groups", "rank", "ranked")
 
     def __init__(self) -> None:
         self.groups = 0
@@ -43,6 +43,7 @@ class Kin:
         self.claims: list[tuple[int, Dims]] = []
         self.failed = NEVER
         self.first: Job | None = None
+        self.edge: tuple[bool, int] | None = None
 
 
 class Group:
