@@ -41,6 +41,7 @@ from millpond.control.context import ENGINE_SOURCE
 from millpond.control.runner import Runner
 from millpond.db.leader import Leader
 from millpond.domain.errors import Conflict, MillpondError
+from millpond.scheduling.desk import Newest
 from millpond.services.deps import PartCheck, Services
 from millpond.tracing import tracing_start
 
@@ -77,9 +78,10 @@ def _serve(settings: Settings, replace_pool: bool, stack: ExitStack) -> None:
     pool_declare(storage.database, ENGINE_SOURCE, inventory.nodes, clock(), confirmed=replace_pool)
     pool_write(settings, pool)
     registry = CollectorRegistry()
-    runner = Runner(control_make(settings, storage.database, engine, registry), Leader(storage.database))
+    newest = Newest()
+    runner = Runner(control_make(settings, storage.database, engine, registry, newest), Leader(storage.database))
     parts: Mapping[str, PartCheck] = {"control": runner.state, "engine": part_check(engine.epoch)}
-    services = Services(storage.database, engine, clock, secrets.token_bytes, parts)
+    services = Services(storage.database, engine, clock, secrets.token_bytes, parts, newest=newest)
     app = app_make(services, body_limit=settings.body_limit, registry=registry)
     guard = Guard(guard_parts(settings, storage.embedded))
     address = address_of(settings, listening)

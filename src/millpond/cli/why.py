@@ -6,11 +6,13 @@ from millpond.cli.lazy import argument, command
 from millpond.cli.output import Column
 from millpond.cli.reasons import reason_sentence
 from millpond.cli.session import Session
-from millpond.cli.values import age, cards, local, owner, seats, until
+from millpond.cli.values import age, cards, local, moment, owner, seats, until
 from millpond.sdk.answers import Counterfactual, Explanation
 
 AHEAD = (Column("job"), Column("owner"), Column("queue"), Column("cards", right=True), Column("age", right=True))
 SHOWN_AHEAD = 20
+OLD_S = range(2, 60)
+"""Ages of an answer that are told; more is a client's clock that is wrong."""
 
 
 @command("why")
@@ -51,6 +53,8 @@ def explanation_write(session: Session, explanation: Explanation) -> None:
     output, texts = session.output, session.texts
     if explanation["simulated"]:
         output.line(texts("why.simulated"))
+    if int((session.now() - moment(explanation["at"])).total_seconds()) in OLD_S:
+        output.line(texts("why.as_of", age=age(explanation["at"], session.now())))
     if explanation["starts_now"]:
         output.line(texts("why.starts_now"))
     if explanation["reasons"]:

@@ -19,6 +19,7 @@ from millpond.db.schema import upgrade
 from millpond.db.session import Database
 from millpond.engines.local.engine import LocalEngine
 from millpond.engines.local.launch import supervisor_ensure, supervisor_pid
+from millpond.scheduling.desk import Newest
 
 
 def clock() -> datetime:
@@ -64,14 +65,20 @@ def supervisor_runs(settings: Settings) -> bool:
     return supervisor_pid(settings.run_dir) is not None
 
 
-def control_make(settings: Settings, database: Database, engine: LocalEngine, registry: CollectorRegistry) -> Control:
+def control_make(
+    settings: Settings,
+    database: Database,
+    engine: LocalEngine,
+    registry: CollectorRegistry,
+    newest: Newest | None = None,
+) -> Control:
     policy = Policy(
         jobs_dir=settings.jobs_dir,
         isolated=settings.isolation != "none",
         grace=settings.grace,
         lost_work_cap=settings.lost_work_cap,
     )
-    return Control(database, engine, policy, ControlMetrics(registry), clock)
+    return Control(database, engine, policy, ControlMetrics(registry), clock, newest=newest or Newest())
 
 
 def guard_parts(settings: Settings, embedded: EmbeddedPostgres | None) -> tuple[Part, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from millpond.control.metrics import ControlMetrics
 from millpond.db.session import Database
 from millpond.engines.base import Engine
 from millpond.scheduling.check import check
-from millpond.scheduling.decisions import Plan, Violation
-from millpond.scheduling.snapshot import Snapshot
+from millpond.scheduling.desk import Newest
+from millpond.scheduling.guarded import Guard
 
 ENGINE_SOURCE = "engine:local"
 """Name of the engine's cursor and of its nodes' owner."""
@@ -33,11 +33,15 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """``clock`` gives aware UTC times and ``guard`` what is wrong with a plan; the tests give their own."""
+    """``clock`` gives aware UTC times and ``guard`` what is wrong with a plan; the tests give their own.
+
+    ``newest`` is where a pass leaves what it has judged, for whoever asks questions of this server.
+    """
 
     database: Database
     engine: Engine
     policy: Policy
     metrics: ControlMetrics
     clock: Callable[[], datetime]
-    guard: Callable[[Snapshot, Plan], tuple[Violation, ...]] = check
+    guard: Guard = check
+    newest: Newest = field(default_factory=Newest)

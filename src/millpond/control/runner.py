@@ -172,6 +172,7 @@ class Runner:
             term.fresh.extend(untold for untold in result.untold if untold.attempts)
             if term.fresh:
                 term.apply.set()
+            term.over.wait(result.breath)
             return result.pause
 
         self._loop(term, "schedule", term.schedule, work)

@@ -5,6 +5,7 @@ Nothing here talks to the engine.  What a pass decides is in the database before
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,15 +26,17 @@ from millpond.db.session import Tx
 from millpond.db.stores.events import NewEvent, events_append
 from millpond.db.stores.holds import eviction_add, holds_replace
 from millpond.db.stores.jobs import jobs_get
-from millpond.db.stores.world import world_load
+from millpond.db.worlds import WorldRead, Worlds
 from millpond.domain.jobs import AttemptState, EndReason, JobState, QueueClass
 from millpond.domain.records import AttemptRecord, EvictionRecord, HoldRecord, JobRecord, SeatRecord, World
+from millpond.scheduling.check import check_safety
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Violation
-from millpond.scheduling.guarded import Guarded, plan_guarded
+from millpond.scheduling.desk import Desk, Judgement
+from millpond.scheduling.guarded import Guarded
 from millpond.scheduling.mix import MixMemory
-from millpond.scheduling.snapshot import Seat
+from millpond.scheduling.snapshot import Seat, Snapshot
 from millpond.scheduling.tasks import seats_milli
-from millpond.scheduling.world import snapshot_make
+from millpond.scheduling.world import Snapshots
 
 log = structlog.get_logger("millpond.control.schedule")
 
@@ -41,6 +44,15 @@ STALE_TRIES = 5
 TICK = 1.0
 REST = 30.0
 REFUSED_PAUSE = 5.0
+BRISK, BREATH = 0.1, 1.0
+"""A pass that took less calls for no breath; and the longest one.  Seconds."""
+
+LARGE = 1_000
+"""Jobs and nodes up to which the guard looks at every plan for everything."""
+
+GUARD_REST = 20
+"""What it looks for besides harm takes a twentieth of the time on a larger pool."""
+
 OVERDUE = timedelta(seconds=10)
 """How long after its deadline an attempt that has not gone is an alarm."""
 
@@ -51,24 +63,33 @@ _WHY = {"preempt": EndReason.PREEMPTED, "reclaim": EndReason.RECLAIMED, "consoli
 @dataclass(frozen=True, slots=True)
 class PassResult:
     """What a pass did, what the engine must hear of it, and after how many seconds the next pass is due if nobody calls
-    for it before."""
+    for it before; it takes a ``breath`` of some seconds in any case."""
 
     began: int = 0
     drained: int = 0
     refused: bool = False
     pause: float = REST
     untold: tuple[Untold, ...] = ()
+    breath: float = 0.0
 
 
 @dataclass(slots=True)
 class PassMemory:
     """What one pass leaves for the next: the refusal and the overdue attempts already reported; ``begun`` is the moment
-    of the first; ``requests`` are what jobs have asked for since."""
+    of the first; ``requests`` are what jobs have asked for since.
+
+    ``worlds``, ``snapshots`` and ``desk`` keep the pool, so that a pass costs what has changed since the last one.
+    ``judge_at``: when a large pool's plan is next looked at for more than harm, on the monotonic clock.
+    """
 
     begun: datetime | None = None
     refused: tuple[Violation, ...] = ()
     overdue: frozenset[str] = frozenset()
     requests: MixMemory = field(default_factory=MixMemory)
+    worlds: Worlds | None = None
+    snapshots: Snapshots = field(default_factory=Snapshots)
+    desk: Desk = field(default_factory=lambda: Desk(threading.Lock))
+    judge_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +111,11 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
     """One pass: first what time and trouble ask for, then the plan.  A decision gone stale is taken anew."""
     started = time.perf_counter()
     untold: list[Untold] = []
+    memory.worlds = worlds = memory.worlds or Worlds(control.database)
     for _ in range(STALE_TRIES):
-        now = control.clock()
-        world, ended = control.database.run("world", _world_load, snapshot=True)
+        began, now = time.perf_counter(), control.clock()
+        read, ended = worlds.read_also(_dependencies_read)
+        world = read.world
         control.metrics.live.set(len(world.attempts))
         _overdue_report(control, epoch, world, now, memory)
         due = expire_decide(world, ended, now)
@@ -101,7 +124,7 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
                 stored = control.database.run("expire", partial(_due_store, due=due, epoch=epoch, now=now))
                 untold.append(_untold(stored, world))
                 continue
-            result = _plan_run(control, epoch, world, now, memory)
+            result = _plan_run(control, epoch, _judge(control, read, now, began, memory), memory)
         except Stale as stale:
             control.metrics.passes.labels("stale").inc()
             log.debug("pass stale", because=str(stale))
@@ -109,14 +132,39 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
         seconds = time.perf_counter() - started
         control.metrics.pass_seconds.observe(seconds)
         pause = max(result.pause, 20 * seconds)
-        return replace(result, pause=pause, untold=(*untold, *result.untold))
+        # While jobs come in one after the other, a slow pass leaves requests and the other loops as much as it took.
+        breath = min(seconds, BREATH) if seconds > BRISK and not result.untold else 0.0
+        return replace(result, pause=pause, untold=(*untold, *result.untold), breath=breath)
     return PassResult(pause=0.05, untold=tuple(untold))
 
 
-def _world_load(tx: Tx) -> tuple[World, Mapping[str, JobRecord]]:
-    world = world_load(tx, SYSTEM)
+def _dependencies_read(tx: Tx, world: World) -> Mapping[str, JobRecord]:
     wanted = dependencies_wanted(world)
-    return world, jobs_get(tx, SYSTEM, sorted(wanted)) if wanted else {}
+    return jobs_get(tx, SYSTEM, sorted(wanted)) if wanted else {}
+
+
+def _judge(control: Control, read: WorldRead, now: datetime, began: float, memory: PassMemory) -> Judgement:
+    """Plan, let the guard look at it, and leave the result for whoever asks.
+
+    On a large pool the guard takes longer than the plan.  What would harm somebody is looked for each time; whether
+    the plan is merely worse than it could be, only so often that it takes a small part of the time.
+    """
+    snapshot = memory.snapshots.make(read.world, int(now.timestamp()))
+    snapshot = replace(snapshot, mix=memory.requests.observe(snapshot.jobs))
+    judged = memory.desk.judge(snapshot, partial(_guard, control, memory))
+    judgement = Judgement(read.world, read.mark, now, timedelta(seconds=time.perf_counter() - began), judged)
+    control.newest.put(judgement)
+    return judgement
+
+
+def _guard(control: Control, memory: PassMemory, snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
+    began = time.perf_counter()
+    if len(snapshot.jobs) + len(snapshot.nodes) > LARGE and began < memory.judge_at:
+        return check_safety(snapshot, plan)
+    found = control.guard(snapshot, plan)
+    ended = time.perf_counter()
+    memory.judge_at = ended + GUARD_REST * (ended - began)
+    return found
 
 
 def _overdue_report(control: Control, epoch: int, world: World, now: datetime, memory: PassMemory) -> None:
@@ -151,10 +199,8 @@ def _due_store(tx: Tx, due: tuple[Step, ...], epoch: int, now: datetime) -> Stor
     return stored
 
 
-def _plan_run(control: Control, epoch: int, world: World, now: datetime, memory: PassMemory) -> PassResult:
-    snapshot = snapshot_make(world, int(now.timestamp()))
-    snapshot = replace(snapshot, mix=memory.requests.observe(snapshot.jobs))
-    guarded = plan_guarded(snapshot, control.guard)
+def _plan_run(control: Control, epoch: int, judgement: Judgement, memory: PassMemory) -> PassResult:
+    world, now, guarded = judgement.world, judgement.now, judgement.judged.guarded
     if guarded.refused:
         _plan_refuse(control, epoch, guarded, now, memory)
     else:

@@ -14,9 +14,10 @@ everything is read anew then.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, literal_column, select
 
@@ -38,6 +39,7 @@ from millpond.db.tables.queues import QUEUES
 from millpond.domain.jobs import AttemptState
 from millpond.domain.records import AttemptRecord, JobRecord, World
 
+R = TypeVar("R")
 Mark: TypeAlias = tuple[object, ...]
 """`millpond.db.stores.world.world_mark`."""
 
@@ -118,10 +120,23 @@ class Worlds:
 
         It is read as the platform itself; who shows it must authorize what he shows.
         """
+        return self.read_also(_nothing)[0]
+
+    def read_also(self, work: Callable[[Tx, World], R]) -> tuple[WorldRead, R]:
+        """The same, and what `work` reads of that moment.  It may run more than once, as for `Database.run`."""
+
+        def both(tx: Tx) -> tuple[_Kept, R]:
+            kept = _follow(tx, before)
+            return kept, work(tx, kept.read.world)
+
         with self._lock:
             before = self._kept
-            self._kept = kept = self._database.run("world", lambda tx: _follow(tx, before), snapshot=True)
-            return kept.read
+            self._kept, also = self._database.run("world", both, snapshot=True)
+            return self._kept.read, also
+
+
+def _nothing(tx: Tx, world: World) -> None:
+    del tx, world
 
 
 def _follow(tx: Tx, before: _Kept | None) -> _Kept:

@@ -14,11 +14,8 @@ from millpond.domain.queues import queue_tenant
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.changes import Change, Ladder, ladders
 from millpond.scheduling.decisions import HoldFor, Rank, Reservation
-from millpond.scheduling.limits import Limits
-from millpond.scheduling.options import Options
-from millpond.scheduling.plan import Pass
+from millpond.scheduling.resident import Resident
 from millpond.scheduling.snapshot import Job, RunState, Snapshot
-from millpond.scheduling.state import State
 from millpond.scheduling.tasks import seats_milli
 from millpond.scheduling.trial import Trials, Verdict
 
@@ -99,21 +96,23 @@ class Explainer:
     Not for several threads at a time: failures are remembered on the way.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        state = State(snapshot)
-        options = Options(state)
-        self._ranks: dict[str, Rank] = {}
-        for tenant in state.tree.root.children:
-            self._ranks.update(state.walk(tenant).ranks)
-        self.plan = result = Pass(state, options, Limits(state, options)).run()
+    def __init__(self, snapshot: Snapshot, resident: Resident | None = None) -> None:
+        """``resident``: a planner that stays, brought to this snapshot; the answers hold until it hears of the next."""
+        planner = resident if resident is not None else Resident(snapshot)
+        self._ranks = planner.ranks()
+        tree, usage = planner.state.tree, planner.state.usage
+        self.used: dict[str, int] = {dim: usage.used(tree.root, place) for place, dim in enumerate(tree.dims)}
+        """Milli-cards in use by dimension, before anything that the plan changes."""
+        self.queues = frozenset(tree.queues)
+        self.plan = result = planner.plan()
         self._snapshot = snapshot
-        self._state = state
+        self._state = planner.state
         self._starts = {start.job: start for start in result.start}
         self._waits = {wait.job: number for number, wait in enumerate(result.wait)}
         self._holds = {hold.job: hold for hold in result.hold}
         self._reservations = {found.job: found for found in result.reservations}
         self._first = [(number, wait.job) for number, wait in enumerate(result.wait) if wait.rank is not None][:_AHEAD]
-        self._trials = Trials(snapshot, result, state, options, self._ranks)
+        self._trials = Trials(snapshot, result, planner.state, planner.options, self._ranks)
 
     @property
     def ranks(self) -> Mapping[str, Rank]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from millpond.domain.errors import Conflict
-from millpond.scheduling.decisions import Plan
+from millpond.scheduling.decisions import Plan, Rank
 from millpond.scheduling.limits import Limits
 from millpond.scheduling.options import Options
 from millpond.scheduling.plan import Pass
@@ -34,6 +34,7 @@ class Resident:
         """Begin from a snapshot: where queues or nodes are others than before, everything is."""
         self._base = replace(snapshot, jobs=(), holds=(), evictions=())
         self._nodes = {state.spec.name: state for state in snapshot.nodes}
+        self._strays = _strays(snapshot)
         self._state = State(snapshot, self._saved)
         self._options = Options(self._state)
         self._limits = Limits(self._state, self._options)
@@ -100,11 +101,71 @@ class Resident:
         self._undo()
         self._state.now_set(now)
 
+    def follow(self, snapshot: Snapshot) -> None:
+        """All that has happened at once: the world is `snapshot` now.
+
+        Costs what has changed since, and a glance at every job.  Everything is built anew where the queues, the
+        settings or the cards of a node are others, or the clock went back.
+        """
+        self._undo()
+        if not self._same_ground(snapshot):
+            self._load(snapshot)
+            return
+        if snapshot.mix != self._base.mix:
+            self.mix_set(snapshot.mix)
+        for node in snapshot.nodes:
+            if self._nodes[node.spec.name] is not node:
+                self.node_put(node)
+        state = self._state
+        state.now_set(snapshot.now)
+        gone = state.jobs.keys() - {job.id for job in snapshot.jobs}
+        for name in sorted(gone):
+            state.job_gone(name)
+        for job in snapshot.jobs:
+            old = state.jobs.get(job.id)
+            if old is not job and old != job:
+                state.job_put(job)
+        state.records = {hold.job: hold for hold in snapshot.holds}
+        state.evictions = list(snapshot.evictions)
+        self._base = replace(snapshot, jobs=(), holds=(), evictions=())
+
+    def _same_ground(self, snapshot: Snapshot) -> bool:
+        """Whether only jobs, holds, marks of nodes and the mix may be others than before, and the clock went on."""
+        base = self._base
+        if snapshot.now < self._state.now or snapshot.queues != base.queues or snapshot.settings != base.settings:
+            return False
+        if len(snapshot.nodes) != len(self._nodes):
+            return False
+        for node in snapshot.nodes:
+            known = self._nodes.get(node.spec.name)
+            if known is None or (known is not node and known.spec != node.spec):
+                return False
+        return not self._strays and not _strays(snapshot)
+
     # -- what follows from it
 
     @property
     def now(self) -> int:
         return self._state.now
+
+    @property
+    def state(self) -> State:
+        """The world as it is kept, to be read: while a plan is open, with all that it does."""
+        return self._state
+
+    @property
+    def options(self) -> Options:
+        """Those of the last plan."""
+        return self._options
+
+    def ranks(self) -> Mapping[str, Rank]:
+        """The ranks of what runs, before anything that a plan would change."""
+        self._undo()
+        self._state.settle()
+        found: dict[str, Rank] = {}
+        for tenant in self._state.tree.root.children:
+            found.update(self._state.walk(tenant).ranks)
+        return found
 
     def snapshot(self) -> Snapshot:
         """The present world as a value: what `plan` would be asked about."""
@@ -154,3 +215,9 @@ class Resident:
         if self._open is not None:
             self._open = None
             self._state.journal_undo()
+
+
+def _strays(snapshot: Snapshot) -> bool:
+    """Whether some job's queue is no longer configured; it is given a closed one, which goes with the job."""
+    known = {queue.name for queue in snapshot.queues if queue.leaf}
+    return any(job.queue not in known for job in snapshot.jobs)

@@ -7,7 +7,7 @@ up, so that nobody is called overdue too early.  What has happened is never late
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from millpond.domain.jobs import AttemptState, JobState
@@ -20,14 +20,68 @@ _SETTINGS = frozenset(field.name for field in fields(Settings))
 
 def snapshot_make(world: World, now: int) -> Snapshot:
     """The snapshot of `world` at `now`: waiting jobs, and those with a live attempt."""
-    attempts = {attempt.job: attempt for attempt in world.attempts if attempt.state is not AttemptState.ENDED}
-    jobs = [job for record in world.jobs if (job := _job(record, attempts.get(record.id), now)) is not None]
+    return Snapshots().make(world, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A job as it was made from these records at ``at``; ``timed``: the clock alone may make it another one."""
+
+    record: JobRecord
+    attempt: AttemptRecord | None
+    job: Job | None
+    at: int
+    timed: bool
+
+
+class Snapshots:
+    """Makes the snapshots of one world after the other; what is the same record in two of them is converted once.
+
+    The jobs and nodes of records that did not change are the same objects again, so that whoever compares two
+    snapshots need not look inside.  Not for several threads at a time.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, _Made] = {}
+        self._nodes: tuple[tuple[NodeRecord, ...], tuple[NodeState, ...]] = ((), ())
+
+    def make(self, world: World, now: int) -> Snapshot:
+        """As `snapshot_make`."""
+        attempts = {attempt.job: attempt for attempt in world.attempts if attempt.state is not AttemptState.ENDED}
+        known, made = self._jobs, dict[str, _Made]()
+        for record in world.jobs:
+            attempt = attempts.get(record.id)
+            old = known.get(record.id)
+            if (
+                old is None
+                or old.record is not record
+                or old.attempt is not attempt
+                or (old.timed and old.at != now)
+                or old.at > now
+            ):
+                old = _Made(record, attempt, _job(record, attempt, now), now, _timed(record, attempt, now))
+            made[record.id] = old
+        self._jobs = made
+        if self._nodes[0] is not world.nodes:
+            self._nodes = (world.nodes, tuple(_node(node) for node in world.nodes))
+        return _snapshot(world, now, self._nodes[1], tuple(old.job for old in made.values() if old.job is not None))
+
+
+def _timed(record: JobRecord, attempt: AttemptRecord | None, now: int) -> bool:
+    """Whether anything that a job tells of lies in the future, by this clock."""
+    moments = [record.submitted_at, record.not_before, record.spec.start_at]
+    if attempt is not None:
+        moments += [attempt.planned_at, attempt.checkpointed_at]
+    return any(moment is not None and _floor(moment) > now for moment in moments)
+
+
+def _snapshot(world: World, now: int, nodes: tuple[NodeState, ...], jobs: tuple[Job, ...]) -> Snapshot:
     leaves = {queue.name for queue in world.queues if queue.leaf}
     return Snapshot(
         now=now,
-        nodes=tuple(_node(node) for node in world.nodes),
+        nodes=nodes,
         queues=world.queues,
-        jobs=tuple(jobs),
+        jobs=jobs,
         holds=tuple(_hold(hold) for hold in world.holds),
         evictions=tuple(
             PastEviction(past.claimant, past.victim, _floor(past.time), past.borrowed)

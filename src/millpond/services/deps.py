@@ -8,6 +8,7 @@ from datetime import datetime
 
 from millpond.db.session import Database
 from millpond.engines.base import Engine
+from millpond.scheduling.desk import Newest
 
 SOURCE = "api"
 """The event chain that the use cases write to."""
@@ -21,7 +22,8 @@ class Services:
     """``engine`` is only asked for logs, exec and faults on simulated pools; ``None``: there is none yet.
 
     ``clock`` gives aware UTC time and ``random`` that many random bytes, for ids.  ``parts`` are checked by `/readyz`.
-    ``max_grace``: the longest grace of a job that is asked to stop, seconds.
+    ``max_grace``: the longest grace of a job that is asked to stop, seconds.  ``newest``: where the scheduling loop of
+    this server, if it leads, puts what it has judged.
     """
 
     database: Database
@@ -30,3 +32,4 @@ class Services:
     random: Callable[[int], bytes]
     parts: Mapping[str, PartCheck] = field(default_factory=dict)
     max_grace: int = 86_400
+    newest: Newest = field(default_factory=Newest)

@@ -6,18 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from millpond.authz.actors import SYSTEM, Actor
+from millpond.authz.actors import Actor
 from millpond.db.session import Tx
 from millpond.db.stores.promises import promise_list
-from millpond.db.stores.world import world_load
 from millpond.domain.jobs import JobState
-from millpond.domain.records import JobRecord, PromiseRecord, World
-from millpond.scheduling.explain import Explanation, offer
+from millpond.domain.records import JobRecord, PromiseRecord
+from millpond.scheduling.explain import Explanation
 from millpond.scheduling.snapshot import RunState
-from millpond.scheduling.world import job_make
 from millpond.services.deps import Services
 from millpond.services.jobs import JobRef, job_find
-from millpond.services.planning import Pool, Sight, pool_of, sight_of
+from millpond.services.planning import Pool, Sight, sight_of
 from millpond.services.promises import offer_promise
 from millpond.services.standing import Standings
 from millpond.services.submissions import job_prepare, spec_read
@@ -48,31 +46,25 @@ def job_why(deps: Services, standings: Standings, actor: Actor, ref: JobRef) -> 
         return record, promise_list(tx, actor, [record.id]).get(record.id)
 
     found, promise = deps.database.run("job_why", work)
-    standing = standings.now()
+    standing, explanation = standings.explain(found)
     pool = standing.pool
-    job = pool.jobs().get(found.id)
-    if job is None:
+    if explanation is None:
         # It has ended, perhaps between the two reads.
         ended = deps.database.run("job_why", lambda tx: job_find(tx, actor, JobRef(found.id)))
         return _answer(_over(ended), ended, pool)
-    explanation = standing.explain(job.id)
+    job = pool.by_id[found.id]
     return replace(_answer(_shown(explanation, sight_of(actor), pool), job, pool), promise=promise)
 
 
-def offer_make(deps: Services, actor: Actor, body: object) -> Answer:
+def offer_make(deps: Services, standings: Standings, actor: Actor, body: object) -> Answer:
     """What would happen to this job if it were submitted now.  Refused like a submission; nothing is stored."""
     spec = spec_read(body)
 
-    def work(tx: Tx) -> tuple[JobRecord, World]:
-        return job_prepare(deps, tx, actor, spec), world_load(tx, SYSTEM)
-
-    job, world = deps.database.run("offer_make", work, snapshot=True)
-    pool = pool_of(world, job.submitted_at)
-    offered = job_make(job, pool.snapshot.now)
-    found = offer(pool.snapshot, offered)
+    job = deps.database.run("offer_make", lambda tx: job_prepare(deps, tx, actor, spec), snapshot=True)
+    pool, found = standings.offer(job)
     promise = None
     if found.reasons and found.hold is None:
-        promise = offer_promise(deps, replace(pool.snapshot, jobs=(*pool.snapshot.jobs, offered)), job)
+        promise = offer_promise(deps, pool.snapshot, job)
     return replace(_answer(_shown(found, sight_of(actor), pool), job, pool), offered=True, promise=promise)
 
 

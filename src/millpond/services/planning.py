@@ -26,18 +26,19 @@ HIDDEN = "a job of another tenant"
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """One moment of the pool."""
+    """One moment of the pool; ``by_id`` are its jobs."""
 
     world: World
     snapshot: Snapshot
     now: datetime
+    by_id: Mapping[str, JobRecord]
 
     @property
     def simulated(self) -> bool:
         return any(node.spec.simulated for node in self.world.nodes)
 
-    def jobs(self) -> dict[str, JobRecord]:
-        return {job.id: job for job in self.world.jobs}
+    def jobs(self) -> Mapping[str, JobRecord]:
+        return self.by_id
 
 
 def pool_read(deps: Services) -> Pool:
@@ -51,8 +52,10 @@ def pool_world(tx: Tx) -> World:
     return world_load(tx, SYSTEM)
 
 
-def pool_of(world: World, now: datetime) -> Pool:
-    return Pool(world, snapshot_make(world, int(now.timestamp())), now)
+def pool_of(world: World, now: datetime, snapshot: Snapshot | None = None) -> Pool:
+    """``snapshot``: that of this world at this moment, if there is one already."""
+    made = snapshot if snapshot is not None else snapshot_make(world, int(now.timestamp()))
+    return Pool(world, made, now, {job.id: job for job in world.jobs})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from datetime import datetime
 from millpond.authz.actions import Action
 from millpond.authz.actors import Actor
 from millpond.authz.policy import authorize
+from millpond.db.stores.jobs import job_list
 from millpond.db.stores.promises import promise_list
 from millpond.domain.errors import NotFound
 from millpond.domain.jobs import JobState
@@ -120,18 +121,16 @@ def pool_view(deps: Services, standings: Standings, actor: Actor, leaf: str = ""
     """Who runs and who waits, in order; with `leaf` only its jobs.  `NotFound` for a leaf that the actor cannot see."""
     authorize(actor, Action.QUEUE_READ)
     sight = sight_of(actor)
-    standing = standings.now()
+    latest = deps.database.run("pool_view", lambda tx: job_list(tx, actor, user=actor.user, limit=1).items)
+    standing = standings.now(latest)
     pool = standing.pool
-    tree, usage = standing.state.tree, standing.state.usage
-    if leaf and (leaf not in tree.queues or not sight.sees(leaf.partition("/")[0])):
+    if leaf and (leaf not in standing.judged.queues or not sight.sees(leaf.partition("/")[0])):
         raise NotFound(f"no queue {leaf[:200]!r}", code="NO_SUCH_QUEUE", hint="millpond quota lists them")
-    with standing.lock:  # a trial of an explanation changes the usage for a moment
-        used = _used(tree, usage, tree.root)
     promises = deps.database.run("promise_list", lambda tx: promise_list(tx, actor)) if standing.plan.wait else {}
     return PoolOverview(
         now=pool.now,
         pool=_capacity(pool),
-        used=used,
+        used={dim: milli for place, (dim, milli) in enumerate(standing.used.items()) if milli or not place},
         simulated=pool.simulated,
         running=tuple(_running(standing, sight, leaf)),
         waiting=tuple(_waiting(standing, sight, leaf, promises)),

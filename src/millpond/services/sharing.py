@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -34,3 +35,7 @@ class Shared(Generic[T]):
             value = make()
             self._made = (mine, value)
             return value
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Nothing is made meanwhile, but for what the holder makes himself."""
+        return self._making

@@ -1,87 +1,187 @@
 """How every live job stands: ranks of the running ones, and the plan that would be made now.
 
-Planning is the dearest thing that a request can ask for, so requests of one moment share it, and later ones too as long
-as nobody has written anything since.
+Planning is the dearest thing that a request can ask for, so requests share it.  On a small pool each one is answered
+from the pool as it is then.  On a large one something is always being written, and an answer may be some seconds old:
+it says of when it is.  What the caller has just done himself is never missing from it: a request about a job is only
+answered from a standing that knows the job as it is now, and waits for a new one otherwise.
+
+The loop that schedules judges the pool after every write and leaves the result for us.  Where it does not, because
+another server leads, standings are made here, anew in the background before the last one is too old.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import timedelta
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import structlog
 
 from millpond.authz.actors import SYSTEM
-from millpond.db.session import Tx
-from millpond.db.stores.world import world_load, world_mark
-from millpond.domain.records import World
-from millpond.scheduling.check import check
+from millpond.db.stores.world import world_mark
+from millpond.db.worlds import Worlds
+from millpond.domain.errors import MillpondError, Unavailable
+from millpond.domain.records import JobRecord, World
 from millpond.scheduling.decisions import Plan, Rank
-from millpond.scheduling.explain import Explainer, Explanation
-from millpond.scheduling.guarded import harmful, plan_without, set_aside
-from millpond.scheduling.state import State
+from millpond.scheduling.desk import Desk, Judged, Judgement
+from millpond.scheduling.explain import Explanation
+from millpond.scheduling.snapshot import Job
+from millpond.scheduling.world import Snapshots, job_make
 from millpond.services.deps import Services
 from millpond.services.planning import Pool, pool_of
 from millpond.services.sharing import Shared
 
 MAX_AGE = timedelta(seconds=2)
-"""How long a standing is good when nothing is written: time alone changes little."""
+"""How long a standing is good when nothing is written: time alone changes little.  On a large pool also when something
+is, as far as the caller cannot know of it."""
 
-Mark = tuple[object, ...]
+AGES = 4
+"""A standing that took long to make is good for as many times that, lest nothing but standings be made."""
+
+SMALL = 1_000
+"""Jobs and nodes up to which an answer misses nothing that was written before it was asked for."""
+
+TRIES = 5
+
+_log = structlog.get_logger("millpond.standing")
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """``state`` is the pool before the plan; ``ranks`` of what runs."""
+    """``judged`` explains; ``ranks`` of what runs; ``used``: milli-cards by dimension before the plan."""
 
     pool: Pool
-    state: State
-    ranks: Mapping[str, Rank]
-    plan: Plan
-    explainer: Explainer
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    judgement: Judgement
 
-    def explain(self, job: str) -> Explanation:
-        """As `Explainer.explain`; for one thread at a time, since a trial changes the state for a moment."""
-        with self.lock:
-            return self.explainer.explain(job)
+    @property
+    def judged(self) -> Judged:
+        return self.judgement.judged
+
+    @property
+    def plan(self) -> Plan:
+        return self.judged.plan
+
+    @property
+    def ranks(self) -> Mapping[str, Rank]:
+        return self.judged.ranks
+
+    @property
+    def used(self) -> Mapping[str, int]:
+        return self.judged.used
+
+    def knows(self, jobs: Iterable[JobRecord]) -> bool:
+        """Whether these jobs stand in it as they are in the database."""
+        by_id = self.pool.by_id
+        return all(by_id.get(job.id) == (job if job.finished_at is None else None) for job in jobs)
 
 
 class Standings:
     """The standing of the pool for every request of one server."""
 
-    def __init__(self, deps: Services) -> None:
+    def __init__(self, deps: Services, small: int = SMALL) -> None:
         self._deps = deps
+        self._small = small
+        self._worlds = Worlds(deps.database)
+        self._snapshots = Snapshots()
+        self._desk = Desk(threading.Lock)
         self._shared: Shared[Standing] = Shared()
-        self._last: tuple[Mark, Standing] | None = None
+        self._own: Standing | None = None
+        self._loops: Standing | None = None
+        self._renewing = threading.Lock()
 
-    def now(self) -> Standing:
-        """A standing that misses nothing written before this call.  Read-only, as others hold it too."""
+    def now(self, jobs: Iterable[JobRecord] = ()) -> Standing:
+        """A standing that misses nothing written before this call, or on a large pool nothing about `jobs`.
+
+        `jobs` were read in this request.  Read-only, as others hold it too.
+        """
+        now = self._deps.clock()
+        last = self._last(now)
+        if last is None:
+            return self._shared.get(self._make)
+        age = now - last.pool.now
+        limit = max(MAX_AGE, AGES * last.judgement.took)
+        if age < limit and self._large(last.pool.world) and last.knows(jobs):
+            if 2 * age > limit:
+                self._renew()
+            return last
+        if age < MAX_AGE and self._unwritten(last):
+            return last
         return self._shared.get(self._make)
 
+    def explain(self, job: JobRecord) -> tuple[Standing, Explanation | None]:
+        """Why a job waits, and by which standing.  None if it is over by now."""
+        for _ in range(TRIES):
+            standing = self.now((job,))
+            if job.id not in standing.pool.by_id:
+                return standing, None
+            found = standing.judged.explain(job.id)
+            if found is not None:
+                return standing, found
+        raise Unavailable("the pool changes faster than questions about it can be answered", hint="ask again")
+
+    def offer(self, job: JobRecord) -> tuple[Pool, Explanation]:
+        """What a job would be told if it were submitted now, and the pool with it waiting in it.
+
+        Made for this question alone, of the pool as it is now.
+        """
+        with self._shared.alone():
+            made = self._judge(lambda now: job_make(job, now))
+            found = made.judged.explain(job.id)
+        if found is None:
+            raise RuntimeError("a trial was over before it was asked")
+        return _standing(made).pool, found
+
+    def _last(self, now: datetime) -> Standing | None:
+        """The newer one of the loop's and our own; none of the future, as after the clock was set back."""
+        published, own = self._deps.newest.get(), self._own
+        if own is not None and own.pool.now > now:
+            own = None
+        if published is not None and published.now <= now and (own is None or published.now > own.pool.now):
+            loops = self._loops
+            if loops is None or loops.judgement is not published:
+                self._loops = loops = _standing(published)
+            return loops
+        return own
+
+    def _unwritten(self, last: Standing) -> bool:
+        """Whether nothing at all was written since."""
+        mark = self._deps.database.run("world_mark", lambda tx: world_mark(tx, SYSTEM), snapshot=True)
+        return mark == last.judgement.mark
+
+    def _large(self, world: World) -> bool:
+        return len(world.jobs) + len(world.nodes) > self._small
+
     def _make(self) -> Standing:
-        """The last one if it is as good as new."""
-        now, last = self._deps.clock(), self._last
-        if last is not None and timedelta() <= now - last[1].pool.now < MAX_AGE:
-            mark = self._deps.database.run("world_mark", lambda tx: world_mark(tx, SYSTEM), snapshot=True)
-            if mark == last[0]:
-                return last[1]
-        mark, world = self._deps.database.run("pool_read", _marked, snapshot=True)
-        standing = standing_of(pool_of(world, now))
-        self._last = (mark, standing)
-        return standing
+        """A new one; one thread at a time."""
+        self._own = made = _standing(self._judge())
+        return made
+
+    def _judge(self, offered: Callable[[int], Job] | None = None) -> Judgement:
+        """The pool as it is now, with one job more in a trial that is not kept."""
+        began, now = time.monotonic(), self._deps.clock()
+        read = self._worlds.read()
+        snapshot = self._snapshots.make(read.world, int(now.timestamp()))
+        if offered is None:
+            judged = self._desk.judge(snapshot)
+        else:
+            judged = self._desk.trial(replace(snapshot, jobs=(*snapshot.jobs, offered(snapshot.now))))
+        return Judgement(read.world, read.mark, now, timedelta(seconds=time.monotonic() - began), judged)
+
+    def _renew(self) -> None:
+        """Make a new one in the background, unless that is being done."""
+        if self._renewing.acquire(blocking=False):
+            threading.Thread(target=self._renewed, name="standing", daemon=True).start()
+
+    def _renewed(self) -> None:
+        try:
+            self._shared.get(self._make)
+        except MillpondError as error:  # whoever asks when it is too old is told
+            _log.warning("standing not renewed", error=str(error))
+        finally:
+            self._renewing.release()
 
 
-def _marked(tx: Tx) -> tuple[Mark, World]:
-    return world_mark(tx, SYSTEM), world_load(tx, SYSTEM)
-
-
-def standing_of(pool: Pool) -> Standing:
-    """Rank what runs and judge what waits."""
-    state, explainer = State(pool.snapshot), Explainer(pool.snapshot)
-    refused = harmful(check(pool.snapshot, explainer.plan))
-    if refused:
-        # As the scheduling loop does: whoever its check sets aside is told so, not that he starts in a moment.
-        aside = plan_without(pool.snapshot, explainer.plan, refused).aside
-        explainer = Explainer(set_aside(pool.snapshot, aside))
-    return Standing(pool, state, explainer.ranks, explainer.plan, explainer)
+def _standing(judgement: Judgement) -> Standing:
+    return Standing(pool_of(judgement.world, judgement.now, judgement.judged.snapshot), judgement)

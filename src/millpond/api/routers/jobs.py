@@ -106,6 +106,6 @@ def log_get(
 
 
 @router.post("/v1/offers", tags=["offers"], openapi_extra=body_schema(JobSubmit))
-def offer_create(deps: Deps, actor: Who, body: JsonBody) -> Explanation:
+def offer_create(deps: Deps, plans: Plans, actor: Who, body: JsonBody) -> Explanation:
     """What would happen to this job if it were submitted now.  Nothing is stored."""
-    return explanation_shape(explanations.offer_make(deps, actor, body))
+    return explanation_shape(explanations.offer_make(deps, plans, actor, body))

@@ -78,7 +78,7 @@ class Reservation(Schema):
 class Explanation(Schema):
     """Everything that keeps a job from starting now, or the answer to an offer."""
 
-    at: datetime = Field(description="When this was true.")
+    at: datetime = Field(description="When this was true: on a large, busy pool up to some seconds ago.")
     job: str = Field(description="Id of the job; empty for an offer.")
     name: str = Field(description="Name of the job.")
     queue: str = Field(description="Leaf that it is or would be in.")

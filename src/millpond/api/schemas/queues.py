@@ -81,7 +81,7 @@ class PoolJob(Schema):
 class PoolView(Schema):
     """Who runs and who waits, in order."""
 
-    at: datetime = Field(description="When this was true.")
+    at: datetime = Field(description="When this was true: on a large, busy pool up to some seconds ago.")
     pool: Amounts = Field(description="Every configured card, milli-cards per dimension.")
     used: Amounts = Field(description="Milli-cards taken now per dimension.")
     simulated: bool = Field(description="Whether some of the pool's cards are simulated.")

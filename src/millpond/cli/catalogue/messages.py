@@ -191,6 +191,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "wait.reached": ("{name}: {state}", "{name}：{state}"),
     "wait.timeout": ("The time is over and the jobs are not there yet.", "时间已到，作业尚未达到。"),
     "why.ahead": ("Ahead of it ({count})", "排在前面（{count}）"),
+    "why.as_of": ("(the pool as it was {age} ago)", "（卡池 {age}前的状态）"),
     "why.because": ("It cannot start now because:", "现在不能启动，因为："),
     "why.change_now": ("{change}: starts now", "{change}：立即启动"),
     "why.change_sooner": ("{change}: starts sooner", "{change}：更早启动"),
