@@ -29,6 +29,9 @@ MINOR_UNITS: Final[dict[str, int]] = {
 }
 """Code → decimal places of the smallest unit: CNY has fen (2), JPY nothing smaller (0), KWD fils (3)."""
 
+USUAL: Final[dict[str, str]] = {"RMB": "CNY", "CNH": "CNY", "NTD": "TWD", "YUAN": "CNY"}
+"""What people call some of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Currency:
@@ -45,7 +48,8 @@ def currency_find(code: str) -> Currency:
     """The currency with this code (``CNY``).  `InvalidInput` for one that is not in ISO 4217."""
     places = MINOR_UNITS.get(code)
     if places is None:
-        near = get_close_matches(code.upper()[:8], MINOR_UNITS, n=1)
+        usual = USUAL.get(code.upper())
+        near = [usual] if usual else get_close_matches(code.upper()[:8], MINOR_UNITS, n=1)
         hint = f"did you mean {near[0]}?" if near else "write a code of ISO 4217, such as CNY or USD"
         raise InvalidInput(f"{code[:20]!r} is not a currency", hint=hint, code="UNKNOWN_CURRENCY")
     return Currency(code, places)

@@ -13,13 +13,13 @@ BILLING: dict[str, tuple[str, str]] = {
     "field.tax": ("Tax", "税额"),
     "field.total": ("Total", "合计"),
     "rate.alarms": (
-        "{count} alarms: facts contradict each other, and what they are about is not billed.",
-        "{count} 个告警：事实相互矛盾，相关用量不计费。",
+        "Alarms: {count}. Facts contradict each other, and what they are about is not billed.",
+        "告警：{count} 个。事实相互矛盾，相关用量不计费。",
     ),
     "rate.no_lines": ("Nothing to bill in this period.", "本账期没有可计费的用量。"),
     "rate.rows_hidden": ("Only {count} rows are shown; --json prints all.", "只显示 {count} 行；--json 可全部输出。"),
     "rate.unrated": (
-        "{count} lines of use have no price. They are not free: the invoice waits until they are priced.",
-        "{count} 条用量没有价格。这不是免费：定价之前账单不能开具。",
+        "Lines without a price: {count}. They are not free: the invoice waits until they are priced.",
+        "无价格的用量：{count} 条。这不是免费：定价之前账单不能开具。",
     ),
 }

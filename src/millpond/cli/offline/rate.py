@@ -21,8 +21,10 @@ from millpond.cli.session import Session
 from millpond.domain.errors import InvalidInput
 from millpond.files.rating import RatingFile, rating_load, rating_read
 from millpond.files.rating_facts import facts_of_lines, json_line, line_read
+from millpond.metering.buckets import Sums, SumsInMemory
 from millpond.metering.facts import Fact
 from millpond.metering.hours import Period
+from millpond.metering.seen import SeenInMemory
 
 FORMAT = "rating"
 TELL_EVERY = 20_000
@@ -36,15 +38,20 @@ TELL_SECONDS = 0.2
 def rate_command(session: Session, file: str) -> None:
     """Buckets, lines, what has no price, alarms, and the invoice."""
     rating, facts, streamed = _read(input_open(file, FORMAT))
-    sums = SpilledSums if streamed else None
-    pipeline = Pipeline(rating.account, rating.period, rating.book, rating.rules, *([sums] if sums else []))
-    with _progress(session, rating.period, shown=streamed) as told:
-        pipeline.run(told(facts), SpilledSeen() if streamed else None)
-    if session.json:
-        for text in rating_json(pipeline):
-            session.output.line(text)
-    else:
-        rating_write(session, pipeline)
+    with contextlib.ExitStack() as memories:
+
+        def sums() -> Sums:
+            return memories.enter_context(contextlib.closing(SpilledSums())) if streamed else SumsInMemory()
+
+        seen = memories.enter_context(contextlib.closing(SpilledSeen())) if streamed else SeenInMemory()
+        pipeline = Pipeline(rating.account, rating.period, rating.book, rating.rules, sums)
+        with _progress(session, rating.period, shown=streamed) as told:
+            pipeline.run(told(facts), seen)
+        if session.json:
+            for text in rating_json(pipeline):
+                session.output.line(text)
+        else:
+            rating_write(session, pipeline)
 
 
 def _read(found: InputFile) -> tuple[RatingFile, Iterable[Fact], bool]:

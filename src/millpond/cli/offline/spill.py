@@ -63,6 +63,11 @@ class SpilledSeen:
         result: list[bool] = answer.tolist()
         return result
 
+    def close(self) -> None:
+        """Forget everything."""
+        if self._file is not None:
+            self._file.close()
+
     def _look_up(self, high: Words, low: Words, known: NDArray[np.bool_]) -> None:
         """Mark in `known` what the runs of the file have; of each only the first halves of its keys are read."""
         start = 0
@@ -81,7 +86,7 @@ class SpilledSeen:
         if len(self._high) < self._run:
             return
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="millpond-seen-")  # noqa: SIM115  it lives as long as this
+            self._file = tempfile.TemporaryFile(prefix="millpond-seen-")  # noqa: SIM115  until close()
         self._file.seek(0, 2)
         self._file.write(self._high.tobytes() + self._low.tobytes())
         self._sizes.append(len(self._high))
@@ -130,9 +135,14 @@ class SpilledSums:
         if current is not None and (first or second):
             yield current, first, second
 
+    def close(self) -> None:
+        """Forget everything."""
+        if self._file is not None:
+            self._file.close()
+
     def _spill(self) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="millpond-sums-")  # noqa: SIM115  it lives as long as this
+            self._file = tempfile.TemporaryFile(prefix="millpond-sums-")  # noqa: SIM115  until close()
         start = self._file.seek(0, 2)
         rows = [(key, *self._sums[key]) for key in sorted(self._sums)]
         for begin in range(0, len(rows), CHUNK):
