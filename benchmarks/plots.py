@@ -10,18 +10,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
-
 from benchmarks.figures import RESULTS, ROOT, Figure, Result, number, result_read
+from benchmarks.panels import GROWTH, Panel, panels_draw
 
 GUIDE = ROOT / "docs" / "guide"
-OURS, MARK, BOUND, AIM = "#2563a8", "#c0c4c9", "#333333", "#c2410c"
-MAX_BARS = 24
 BUSY = 0.2
 """Cores kept busy by others from which on it is said."""
 
@@ -33,85 +28,46 @@ What is measured, and how, is in [benchmarks](benchmarks.md).
 """
 HEADER = "| figure | value | mark | bound | ratio | aim | notes |\n|---|---|---|---|---|---|---|\n"
 
-mpl.rcParams.update(
-    {
-        "svg.hashsalt": "millpond",
-        "svg.fonttype": "none",
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-    }
-)
-
-
-def bars(axes: Axes, figures: Sequence[Figure], labels: Sequence[str], *, log: bool = False) -> None:
-    """Horizontal bars: ours, the mark below it, the bound as a tick, the aim as a red one."""
-    for place, figure in enumerate(reversed(figures)):
-        axes.barh(place + 0.2, figure.value, 0.36, color=OURS, label="millpond" if place == 0 else None)
-        mark = figure.measured_mark if figure.measured_mark is not None else figure.mark
-        if mark is not None:
-            axes.barh(place - 0.2, mark, 0.36, color=MARK, label="mark" if place == 0 else None)
-        for value, colour, name in ((figure.bound, BOUND, "bound"), (figure.aim, AIM, "aim")):
-            if value is not None and (value > 0 or not log):
-                axes.plot([value, value], [place - 0.42, place + 0.42], color=colour, linewidth=1.6, label=name)
-    axes.set_yticks(range(len(labels)), [*reversed(labels)])
-    if log:
-        axes.set_xscale("log")
-    handles, names = axes.get_legend_handles_labels()
-    unique = dict(zip(names, handles, strict=True))
-    axes.legend(unique.values(), unique.keys(), fontsize=8, frameon=False, loc="best")
-
-
-def _pick(result: Result, *endings: str) -> list[Figure]:
-    return [figure for figure in result.figures if figure.figure.endswith(endings)][:MAX_BARS]
-
-
-def _with_marks(result: Result) -> list[Figure]:
-    return [figure for figure in result.figures if figure.mark is not None or figure.measured_mark is not None][
-        :MAX_BARS
-    ]
-
-
-Chooser = Callable[[Result], list[Figure]]
-
-PLOTS: dict[str, tuple[str, Chooser, bool, bool]] = {
-    "packing": ("B1: cards allocated, %", lambda result: _pick(result, "_at_100", "_at_130"), False, True),
-    "decisions": (
-        "B2: decisions a second",
-        lambda result: _pick(result, "1213", "5000", "20000", "per_s"),
-        True,
-        False,
+PLOTS: dict[str, tuple[Panel, ...]] = {
+    "packing": (
+        Panel("B1: cards allocated at 130 %, ties by name, %", r"(?!worth|loss).*_at_130", near=True),
+        Panel("B1: cards allocated at 130 %, ties at random, %", r".*_at_130(_fresh)?_random_ties", near=True),
+        Panel("B1: fresh lists, ties by name; jobs held back, %", r".*_at_130_(fresh|hold_\d+)", near=True),
     ),
-    "admission": ("B3: makespan, s", lambda result: _pick(result, "15k_s", "50k_s"), True, False),
-    "completion": ("B4: mean time to completion, s", lambda result: _pick(result, "mean_jct_s"), True, False),
-    "sharing": ("B5: sharing", lambda result: _pick(result, "pooled", "rho", "islands"), False, False),
-    "eviction": ("B6: ms a decision", lambda result: _pick(result, "500", "1000", "5000"), True, False),
-    "whatif": ("B7: seconds", lambda result: _pick(result, "_s"), True, False),
-    "pooling": ("B9: allocated, %", lambda result: _pick(result, "islands", "pooled"), False, False),
-    "explain": ("B11: explain and forecast", _with_marks, True, False),
+    "decisions": (
+        Panel("B2: microseconds a decision, by nodes", GROWTH.pattern, growth=True),
+        Panel("B2: decisions a second", r".*_per_s(_.*)?", log=True),
+        Panel("B2: 99th percentile of a plan for one arrival, µs", r"p99_us_.*"),
+    ),
+    "admission": (
+        Panel("B3: makespan, s", r"makespan_.*_s", log=True),
+        Panel("B3: cards in use until the last end, %", r"usage_.*"),
+    ),
+    "completion": (
+        Panel("B4: mean time to completion over that of SRSF", r"mean_jct_vs_srsf_.*"),
+        Panel("B4: mean time to completion, s", r".*_mean_jct_s", log=True),
+    ),
+    "sharing": (
+        Panel("B5: jobs that wait longer than in a private cluster", r".*anomalies.*"),
+        Panel("B5: cards in use, % (of the pool without quotas: vs_pooled)", r".*utilisation.*"),
+        Panel("B5: worst finish-time ratio", r".*worst_rho.*", log=True),
+    ),
+    "eviction": (
+        Panel("B6: milliseconds a decision", r"ms_at_.*", log=True),
+        Panel("B6: lost work over the optimum", r"lost_work_vs_milp_.*"),
+    ),
+    "whatif": (Panel("B7: seconds", r".*_s", log=True),),
+    "pooling": (
+        Panel("B9: cards allocated, %", r".*allocated_.*"),
+        Panel("B9: jobs and work done, pool over islands", r".*(throughput|work)_ratio"),
+    ),
+    "explain": (
+        Panel("B11: milliseconds of a why", r"why_.*ms"),
+        Panel("B11: intervals that held, % (aim 75 to 85)", r"eta_coverage(_raw)?"),
+        Panel("B11: seconds", r"eta_.*_s", log=True),
+    ),
 }
-"""Name → (title, which figures, logarithmic axis, axis begins near the values)."""
-
-
-def plot_draw(name: str, result: Result | None, path: Path) -> None:
-    """Draw the plot of one benchmark; without a result, or with none of its figures, say so in its place."""
-    title, choose, log, near = PLOTS[name]
-    figures = choose(result) if result is not None else []
-    canvas = Canvas(figsize=(7.2, 0.9 + 0.42 * max(1, len(figures))), layout="constrained")
-    axes = canvas.subplots()
-    if result is not None and figures:
-        bars(axes, figures, [figure.figure for figure in figures], log=log)
-        if near:
-            values = [value for figure in figures for value in (figure.value, figure.mark, figure.bound) if value]
-            axes.set_xlim(min(values) - 2, max(values) + 1)
-        cores, mode = result.machine.get("cores", "?"), "" if result.mode == "full" else ", short form"
-        title = f"{title} ({cores} cores{mode})"
-    else:
-        axes.set_axis_off()
-        axes.text(0, 0.5, f"not measured yet: python -m benchmarks.{name}", va="center")
-    axes.set_title(title, loc="left", fontsize=10)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    canvas.savefig(path, metadata={"Date": None})
+"""Name → the parts of its picture."""
 
 
 def table(results: Sequence[Result]) -> str:
@@ -162,7 +118,7 @@ def main(argv: Sequence[str]) -> int:
         else:
             results.append(result)
         if name in PLOTS:
-            plot_draw(name, result, options.out / "img" / f"benchmark-{name}.svg")
+            panels_draw(PLOTS[name], result, options.out / "img" / f"benchmark-{name}.svg", name)
     (options.out / "benchmark-results.md").write_text(table(results), encoding="utf-8")
     return 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.figures import Figure, Result, result_write
+from benchmarks.figures import RESULTS, Figure, Result, result_read, result_write
 from benchmarks.plots import PLOTS, main, table
 
 
@@ -38,6 +38,30 @@ def test_losses_are_shown_as_plainly_as_wins(tmp_path: Path) -> None:
     page = (tmp_path / "benchmark-results.md").read_text()
     assert "| `utilisation_vs_pooled` | 98.5 % | 100 pool |  | 0.985 | ≥ 97, met |  |" in page
     assert "| `worst_rho` | 1.3 × | 1.2 Sia |  | 1.083 | ≤ 1.2, **missed** | a / b; peer missing: no go |" in page
+
+
+def test_pictures_show_short_forms_growth_and_what_was_missed(tmp_path: Path) -> None:
+    figures = (
+        Figure("B2", "decisions_per_s_1213", 20_000, "/s"),
+        Figure("B2", "decisions_per_s_20000", 19_000, "/s", aim=20_000, better="more"),
+    )
+    short = (Figure("B3", "makespan_15k_quarter_s", 17.9, "s", bound=16.0),)
+    for name, mode, given in (("decisions", "full", figures), ("admission", "short", short)):
+        result = Result(name, mode, {"cores": 2}, "0" * 40, "2026-11-30T12:00:00+00:00", 2.0, True, given)  # type: ignore[arg-type]
+        result_write(result, tmp_path / "short" if mode == "short" else tmp_path)
+    main(["--results", str(tmp_path), "--out", str(tmp_path)])
+    shown = (tmp_path / "img" / "benchmark-decisions.svg").read_text()
+    assert "linear growth" in shown
+    assert "19 000  missed" in shown
+    shown = (tmp_path / "img" / "benchmark-admission.svg").read_text()
+    assert "short form" in shown
+    assert "makespan_15k_quarter_s" in shown
+
+
+def test_every_committed_result_has_its_picture() -> None:
+    folder = RESULTS / "short"
+    for name, panels in PLOTS.items():
+        assert any(panel.choose(result_read(folder / f"{name}.json")) for panel in panels), name
 
 
 def test_no_results_are_an_empty_page() -> None:
