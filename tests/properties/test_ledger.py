@@ -8,12 +8,15 @@ in any order: what has become untrue in between must be refused, and whatever is
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
+from beancount import loader
+from beancount.core import realization
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
+from millpond.billing.beancount import account_name, beancount_text
 from millpond.billing.burning import Demand, Draw
 from millpond.billing.credits import BilledLine, CreditNote, Fault, credit_booking, creditable, note_decide
 from millpond.billing.grants import Grant, GrantKind, grant_expiry, grant_transfer
@@ -294,6 +297,18 @@ class LedgerMachine(RuleBasedStateMachine):
             assert balance.available.amount >= 0
         assert self.ledger.balance(RECEIVABLE).posted.minor() == -self.model.debt
         assert {transfer.id for transfer in self.ledger.pending()} == set(self.holds)
+
+    def teardown(self) -> None:
+        """Beancount, which knows nothing of us, sums the same bookings to the same balances."""
+        midnight = datetime.combine(self.now.date() + timedelta(days=1), time(), UTC)
+        text = "\n".join(beancount_text(self.ledger, UTC, midnight))
+        entries, errors, _ = loader.load_string(text)
+        assert errors == []
+        root = realization.realize(entries)
+        for account in self.ledger.accounts.values():
+            theirs = realization.get(root, account_name(account))
+            ours = -self.ledger.balance(account, booked_before=midnight).posted.amount
+            assert (theirs.balance.get_currency_units(account.unit.code).number if theirs is not None else 0) == ours
 
     # Tools
 
