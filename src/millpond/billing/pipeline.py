@@ -82,4 +82,4 @@ class Pipeline:
 
     def totals(self) -> Totals:
         """What the invoice would say; one with unrated use must not be issued."""
-        return invoice_totals((line.amount for line in self.lines()), self.account.tax_rate, self.account.currency)
+        return invoice_totals([self._lines.net()], self.account.tax_rate, self.account.currency)

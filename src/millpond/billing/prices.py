@@ -8,7 +8,7 @@ overlap.  Versions begin and end at full hours of the account's zone, so an hour
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -102,20 +102,11 @@ class PriceBook:
 
     def at(self, sku: str, klass: str, time: int) -> PriceVersion | None:
         """The version in force, None where nothing has a price."""
-        moments, versions = self._line(sku, klass)
+        moments, versions = self.line(sku, klass)
         return versions[bisect_right(moments, time)]
 
-    def cut(self, sku: str, klass: str, start: int, end: int) -> Iterator[tuple[int, int, PriceVersion | None]]:
-        """[start, end) in pieces of one version each; None: unpriced."""
-        moments, versions = self._line(sku, klass)
-        index = bisect_right(moments, start)
-        while start < end:
-            until = min(moments[index], end) if index < len(moments) else end
-            yield start, until, versions[index]
-            start, index = until, index + 1
-
-    def _line(self, sku: str, klass: str) -> tuple[list[int], list[PriceVersion | None]]:
-        """Moments at which the version changes, and the versions between them (one more than moments)."""
+    def line(self, sku: str, klass: str) -> tuple[list[int], list[PriceVersion | None]]:
+        """Moments at which the version changes, and the versions around them, one more; None: unpriced."""
         found = self._lines.get((sku, klass))
         if found is None:
             covering = sorted(

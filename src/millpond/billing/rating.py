@@ -6,13 +6,14 @@ A sum is exact: milli-card-seconds under one price version.  Money is made of it
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from millpond.billing.currencies import Currency
-from millpond.billing.money import Money, money_round
+from millpond.billing.money import Money, money_of_minor
 from millpond.billing.prices import MILLI_SECONDS_PER_CARD_HOUR, PriceBook, PriceVersion
 from millpond.domain.errors import InvalidInput
 from millpond.metering.buckets import Sums
@@ -78,23 +79,31 @@ class Rater:
         self._end = period.end
         self._book = book
         self._rules = rules
+        self._exact = rules.minimum_seconds == 0 and rules.increment_seconds == 1
         self._priced = priced
         self._unpriced = unpriced
 
     def span(self, span: Span) -> None:
         if span.lost and not self._rules.bill_lost_work:
             return
-        start, end = max(span.start, self._start), min(span.end, self._end)
-        shape = span.shape
-        if start >= end or not shape.milli:
-            return
+        shape, start, end = span.shape, span.start, span.end
+        if start < self._start:
+            start = self._start
+        if end > self._end:
+            end = self._end
         rate = shape.milli * span.sign
-        for low, high, version in self._book.cut(shape.sku, shape.klass, start, end):
-            self._add(span.job, shape, version, rate * (high - low), 0)
+        if start >= end or not rate:
+            return
+        moments, versions = self._book.line(shape.sku, shape.klass)
+        index = bisect_right(moments, start)
+        while start < end:
+            until = end if index == len(moments) or moments[index] > end else moments[index]
+            self._add(span.job, shape, versions[index], rate * (until - start), 0)
+            start, index = until, index + 1
 
     def ended(self, ended: Ended) -> None:
         """The minimum of an attempt, in the period and at the price of the moment at which it ends."""
-        if ended.lost or not ended.shape.milli:
+        if self._exact or ended.lost or not ended.shape.milli:
             return
         extra = self._rules.beyond(ended.end - ended.start)
         moment = max(ended.start, ended.end - 1)
@@ -119,27 +128,49 @@ class Lines:
 
     def lines(self) -> Iterator[Line]:
         """Sorted by project, user, job, model, class and version; each rounded half-up, once."""
-        prices: dict[tuple[str, str, str], Money] = {}
-        for key, billed, minimum in self._priced.rows():
-            line = LineKey(*(str(part) for part in key))
-            place = (line.version, line.sku, line.klass)
-            price = prices.get(place)
-            if price is None:
-                price = prices[place] = self._price(*place)
-            yield Line(line, billed, minimum, amount_of(billed, price))
+        for key, billed, minimum, minor in self._rounded():
+            yield Line(key, billed, minimum, money_of_minor(minor, self._currency))
+
+    def net(self) -> Money:
+        """The lines together."""
+        return money_of_minor(sum(minor for _, _, _, minor in self._rounded()), self._currency)
+
+    def _rounded(self) -> Iterator[tuple[LineKey, int, int, int]]:
+        """Lines with their amounts in smallest units: integers, since there may be millions of them."""
+        scales: dict[tuple[str, str, str], tuple[int, int]] = {}
+        for parts, billed, minimum in self._priced.rows():
+            key = LineKey(*cast("tuple[str, str, str, str, str, str]", parts))
+            place = (key.version, key.sku, key.klass)
+            scale = scales.get(place)
+            if scale is None:
+                scale = scales[place] = minor_scale(self._price(*place))
+            yield key, billed, minimum, minor_round(billed, scale)
 
     def unrated(self) -> Iterator[Unrated]:
         for key, billed, minimum in self._unpriced.rows():
-            yield Unrated(LineKey(*(str(part) for part in key)), billed, minimum)
+            yield Unrated(LineKey(*cast("tuple[str, str, str, str, str, str]", key)), billed, minimum)
 
     def _price(self, version: str, sku: str, klass: str) -> Money:
         found = [item for item in self._book.versions if item.version == version and item.covers(sku, klass)]
         return max(found, key=lambda item: item.names).price
 
 
+def minor_scale(price: Money) -> tuple[int, int]:
+    """Smallest units that a milli-card-second costs, as a fraction."""
+    exact = price.share(10**price.currency.minor_units, MILLI_SECONDS_PER_CARD_HOUR)
+    return exact.numerator, exact.denominator
+
+
+def minor_round(milli_seconds: int, scale: tuple[int, int]) -> int:
+    """What so many milli-card-seconds cost in smallest units, rounded half-up (halves away from zero)."""
+    numerator, denominator = scale
+    minor = (2 * abs(milli_seconds) * numerator + denominator) // (2 * denominator)
+    return -minor if milli_seconds < 0 else minor
+
+
 def amount_of(milli_seconds: int, price: Money) -> Money:
     """What so many milli-card-seconds cost, rounded half-up to the smallest unit."""
-    return money_round(price.share(milli_seconds, MILLI_SECONDS_PER_CARD_HOUR), price.currency)
+    return money_of_minor(minor_round(milli_seconds, minor_scale(price)), price.currency)
 
 
 def card_hours(milli_seconds: int) -> Fraction:

@@ -60,14 +60,22 @@ class Buckets:
         self._sums = sums
 
     def span(self, span: Span) -> None:
-        start, end = max(span.start, self._start), min(span.end, self._end)
-        rate = span.shape.milli * span.sign
+        job, attempt, shape, start, end, lost, sign = span
+        rate = shape.milli * sign
         if not rate:
             return
-        job, attempt, sku, lost = span.job, span.attempt, span.shape.sku, span.lost
-        for hour, seconds in self._hours.cut(start, end):
-            amount = rate * seconds
-            self._sums.add((hour, job, attempt, sku), amount, amount if lost else 0)
+        if start < self._start:
+            start = self._start
+        if end > self._end:
+            end = self._end
+        sku, add, around = shape.sku, self._sums.add, self._hours.around
+        while start < end:
+            hour, until = around(start)
+            if until > end:
+                until = end
+            amount = rate * (until - start)
+            add((hour, job, attempt, sku), amount, amount if lost else 0)
+            start = until
 
     def rows(self) -> Iterator[Bucket]:
         """Sorted by hour, job, attempt, model."""

@@ -29,7 +29,7 @@ LOSING: Final = FAULTS | {EndReason.PREEMPTED, EndReason.RECLAIMED, EndReason.MO
 OVER: Final = frozenset({EndReason.COMPLETED, EndReason.CANCELLED, EndReason.MAX_DURATION})
 """Ends after which a job has no further attempt."""
 
-FAILED_KEPT: Final = 7 * 86_400
+FAILED_KEPT: Final = 86_400
 """Seconds after which a job that failed and was not tried again is over."""
 
 WAITING_KEPT: Final = 90 * 86_400
@@ -225,11 +225,12 @@ class Meter:
             self._job_left(run.job, job, end, reason)
 
     def _tell_end(self, run: _Run, end: int, lost_from: int) -> None:
-        if run.told <= lost_from:
+        if run.told < lost_from:
             self._tell(run, run.told, lost_from, lost=False, sign=1)
-        else:
+        elif run.told > lost_from:
             self._tell(run, lost_from, run.told, lost=False, sign=-1)
-        self._tell(run, lost_from, end, lost=True, sign=1)
+        if lost_from < end:
+            self._tell(run, lost_from, end, lost=True, sign=1)
         self._sink.ended(Ended(run.job, run.attempt, run.segments[-1][1], run.start, end, lost_from < end))
 
     def _changed(self, run: _Run, fact: Fact) -> None:

@@ -10,7 +10,7 @@ import pytest
 from millpond.billing.idle import idle_spread
 from millpond.billing.invoices import invoice_totals, issue_check, tax_lines
 from millpond.billing.money import decimal_round_text, money_parse, money_sum
-from millpond.billing.prices import PriceBook, PriceVersion
+from millpond.billing.prices import PriceBook
 from millpond.billing.rating import Line, LineKey, Rules, amount_of, card_hours, rating_deltas
 from millpond.domain.errors import Conflict, InvalidInput
 from millpond.metering.clocks import skew_judge, time_align
@@ -380,18 +380,15 @@ def test_a_book_of_prices_does_not_contradict_itself() -> None:
         book.add(price("11.00", "v1", klass="prod", start="12-15 00:00")(SHANGHAI))
     assert caught.value.reason == "PRICE_TWICE"
     book.add(price("9.00", "v3", klass="prod", start="11-15 00:00", end="11-16 00:00")(SHANGHAI))
-    found = [(at_time, version.version if version else "") for at_time, _, version in _cuts(book)]
-    assert found == [(at("11-14 00:00"), "v1"), (at("11-15 00:00"), "v3"), (at("11-16 00:00"), "v1")]
+    moments = ("11-14 23:59", "11-15 00:00", "11-15 23:59", "11-16 00:00")
+    found = [book.at("A800-80GB", "prod", at(moment)) for moment in moments]
+    assert [version.version if version else "" for version in found] == ["v1", "v3", "v3", "v1"]
     nothing = book.at("A800-80GB", "prod", at("2025-12-31T00:00:00"))
     assert nothing is None
     with pytest.raises(InvalidInput, match="negative"):
         price("-1.00")(SHANGHAI)
     with pytest.raises(InvalidInput, match="ends before it begins"):
         price("1.00", start="11-02 00:00", end="11-01 00:00")(SHANGHAI)
-
-
-def _cuts(book: PriceBook) -> list[tuple[int, int, PriceVersion | None]]:
-    return list(book.cut("A800-80GB", "prod", at("11-14 00:00"), at("11-17 00:00")))
 
 
 def test_a_span_of_nothing_is_booked_as_nothing() -> None:
