@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from millpond.files.rating import ACCOUNT_KEYS, FILE_KEYS, RULE_KEYS
+from millpond.files.rating_facts import EVENTS, FACT_KEYS
+from millpond.metering.alarms import AlarmCode
 from tests.golden.rating_files import (
     BAD,
     EXAMPLES,
@@ -108,3 +111,24 @@ def test_nothing_to_bill(tmp_path: Path) -> None:
 def test_every_example_says_how_to_run_it() -> None:
     for name in names():
         assert f"millpond rate examples/billing/{name}.yaml" in (EXAMPLES / f"{name}.yaml").read_text()
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "rating.md"
+
+
+def test_the_guide_shows_what_is_printed_and_a_file_that_is_read(tmp_path: Path) -> None:
+    page = GUIDE.read_text(encoding="utf-8")
+    printed = page.partition("```text\n")[2].partition("```")[0]
+    assert printed == (FOLDER / "evictions.en.txt").read_text(encoding="utf-8")
+    shown = tmp_path / "shown.yaml"
+    shown.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    code, out, err = command_output("rate", str(shown), "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["invoice"] == {"currency": "CNY", "net": "928.00", "tax": "55.68", "total": "983.68"}
+
+
+def test_the_guide_explains_every_key_alarm_and_event() -> None:
+    page = GUIDE.read_text(encoding="utf-8")
+    codes = [code.value for code in AlarmCode if code is not AlarmCode.SKEW]  # the server's own, about its engines
+    for word in (*FACT_KEYS, *FILE_KEYS, *ACCOUNT_KEYS[1:], *RULE_KEYS, *EVENTS, *codes):
+        assert f"`{word}`" in page or f"`{word}:" in page, word
