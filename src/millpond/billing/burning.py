@@ -14,12 +14,13 @@ from typing import Final
 
 from millpond.billing.grants import Grant, Use
 from millpond.billing.ledger import Books
-from millpond.billing.money import Money, money_round, money_zero
+from millpond.billing.money import Money, money_zero
+from millpond.billing.prices import MILLI_SECONDS_PER_CARD_HOUR
+from millpond.billing.rating import amount_of
 from millpond.billing.transfers import CARD_SECONDS, card_time
 from millpond.domain.errors import InvalidInput
 
-CARD_HOUR: Final = 3_600_000
-"""Milli-card-seconds in a card-hour."""
+CARD_HOUR: Final = MILLI_SECONDS_PER_CARD_HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Demand:
         return min(max(enough.numerator // enough.denominator - self.before, 0), self.milli_seconds)
 
     def _rounded(self, milli_seconds: int) -> Money:
-        return money_round(self.price.share(milli_seconds, CARD_HOUR), self.price.currency)
+        return amount_of(milli_seconds, self.price)
 
 
 @dataclass(frozen=True, slots=True)
