@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
@@ -89,13 +89,15 @@ class Wait:
 class Reservation:
     """The earliest moment at which a blocked job fits, and where (§5): others may not be in its way then.
 
-    ``time`` in seconds of the snapshot's clock; ``seats`` as they would be then, all on cards of ``model``.
+    ``time`` in seconds of the snapshot's clock; ``seats`` as they would be then, all on cards of ``model``.  ``rank``
+    is that of the claim.
     """
 
     job: str
     model: str
     time: int
     seats: tuple[Seat, ...]
+    rank: Rank = field(default=Rank.OPPORTUNISTIC, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,8 +210,12 @@ def _short(views: list[View], ask: Ask) -> Iterator[Reason]:
         yield Reason(Code.INSUFFICIENT_MEMORY, text, need=ask.memory, have=memory)
     if short or with_cards is views:
         return
-    fitting = sum(1 for view in with_cards if rest_enough(view, ask))
-    if fitting >= ask.nodes:
+    fits = Counter(view.room.kind.model for view in with_cards if rest_enough(view, ask))
+    fitting, most = fits.total(), max(fits.values(), default=0)
+    if fitting >= ask.nodes > most:
+        text = f"it needs {ask.nodes} nodes with one card model, at most {most} of one model are free"
+        yield Reason(Code.TOPOLOGY, text, need=ask.nodes, have=most)
+    elif fitting >= ask.nodes:
         yield Reason(Code.TOPOLOGY, f"not enough free nodes under one {ask.require}", need=ask.nodes, have=fitting)
     else:
         yield Reason(

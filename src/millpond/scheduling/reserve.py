@@ -180,7 +180,9 @@ class Reserves:
 
     def plan(self) -> tuple[Reservation, ...]:
         """Those that stand, in the order in which they were made."""
-        return tuple(Reservation(kept.job.id, kept.model, kept.time, kept.seats) for kept in self._state.kept)
+        return tuple(
+            Reservation(kept.job.id, kept.model, kept.time, kept.seats, kept.rank) for kept in self._state.kept
+        )
 
     def rank_begin(self, rank: Rank, *, early: bool = True) -> None:
         """The first of a rank is to be judged: who has waited for `reserve_after` counts as blocked before it.

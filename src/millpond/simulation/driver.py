@@ -2,8 +2,9 @@
 
 At one instant ends come first, then checkpoints, arrivals, the planning pass.  A pass that makes somebody leave at once
 is followed by another at the same instant.  Nothing is planned while nothing changed: time alone changes a plan only
-where a rule names a duration (hold, cool-down, minimal run time), and those moments are instants too; but not the
-end of the rest of those who may be moved, which would make two passes of every start.
+where a rule names a duration (hold, cool-down, minimal run time), and those moments are instants too.  That somebody
+has run long enough to be moved is one only while cards are reserved for a larger job that may have others moved: else
+it would make two passes of every start.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from millpond.domain.errors import MillpondError
 from millpond.scheduling.check import check
-from millpond.scheduling.decisions import Evict, HoldFor, Plan, Reservation, Start, Violation, Wait, seats_json
+from millpond.scheduling.consolidate import saves
+from millpond.scheduling.decisions import Evict, HoldFor, Plan, Rank, Reservation, Start, Violation, Wait, seats_json
 from millpond.scheduling.mix import MixMemory
 from millpond.scheduling.resident import Resident
 from millpond.scheduling.snapshot import Hold, Job, PastEviction, RunState, Snapshot
@@ -25,7 +27,7 @@ from millpond.simulation.jobs import SimulatedJob, Work
 MAX_PASSES_AT_ONCE = 1000
 """More passes at one instant mean that the planner does not come to rest."""
 
-_END, _WAKE, _ARRIVAL = 0, 1, 2
+_END, _WAKE, _ARRIVAL, _REST = 0, 1, 2, 3
 
 Planner = Callable[[Snapshot], Plan]
 
@@ -105,6 +107,10 @@ class Simulation:
             if not self._jobs and self._heap[0][1] == _WAKE:
                 heapq.heappop(self._heap)  # nobody is there whom that moment could concern
                 continue
+            moment, order, _, name, attempt, _ = self._heap[0]
+            if order == _REST and not self._rested(moment, name, attempt):
+                heapq.heappop(self._heap)
+                continue
             self._time = self._heap[0][0]
             happened = list(self._happen())
             for event in happened:
@@ -136,6 +142,9 @@ class Simulation:
                 yield self._arrive(self._arrivals[name])
             elif order == _WAKE:
                 if not name or ((waiter := self._jobs.get(name)) and waiter.job.state is RunState.QUEUED):
+                    yield None
+            elif order == _REST:
+                if self._rested(self._time, name, attempt):
                     yield None
             else:
                 simulated = self._jobs.get(name)
@@ -172,7 +181,10 @@ class Simulation:
         return self._event("arrive", job.id, queue=job.queue)
 
     def _plan_end(self, simulated: SimulatedJob) -> None:
-        end = simulated.end()
+        """When its attempt is over by itself, and from when on it may be moved."""
+        job, end = simulated.job, simulated.end()
+        for rest in self._rests() if job.started is not None and saves(job) else ():
+            self._push((job.started or 0) + rest, _REST, job.id, simulated.attempt, "")
         if end is not None:
             self._push(end[0], _END, simulated.job.id, simulated.attempt, end[1])
 
@@ -328,6 +340,29 @@ class Simulation:
             self._push(self._time + self._base.settings.min_runtime, _WAKE, "", 0, "")
         resumed: dict[str, object] = {"resumed_from": simulated.saved} if simulated.saved else {}
         return self._event("start", start.job, rank=start.rank.word, placement=seats_json(start.seats), **resumed)
+
+    def _rests(self) -> set[int]:
+        """After so many seconds a job that has started may be moved, for the one reason or the other."""
+        settings = self._base.settings
+        after = (settings.consolidate_after, settings.regroup_after)
+        return {max(1, settings.min_runtime, each) for each in after if each is not None}
+
+    def _rested(self, time: int, name: str, attempt: int) -> bool:
+        """Whether it matters that somebody has run long enough: a larger job has cards reserved and may have him moved.
+
+        Of others than the first that waits nobody is told while reasons are left out, so they do not count.
+        """
+        simulated, settings = self._jobs.get(name), self._base.settings
+        if simulated is None or simulated.attempt != attempt or simulated.job.state is not RunState.RUNNING:
+            return False
+        for found in self._reserved.values():
+            claim = self._jobs[found.job].job if found.job in self._jobs else None
+            if claim is None or claim.gpu.milli_min * claim.nodes <= simulated.milli:
+                continue
+            patiences = (settings.consolidate_after, settings.regroup_after if found.rank is Rank.GUARANTEED else None)
+            if any(after is not None and claim.submitted + after <= time for after in patiences):
+                return True
+        return False
 
     def _wait(self, wait: Wait) -> Event | None:
         """Told when the reasons change, not at every pass."""

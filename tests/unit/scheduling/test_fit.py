@@ -75,6 +75,15 @@ def test_what_is_short_now(
         assert (found.code.value, found.need, found.have) == (code, need, have)
 
 
+def test_a_gang_that_fits_only_across_models_is_told_so() -> None:
+    """Two nodes of each model would do; one of each is free."""
+    nodes = (*pool(2), node("m1", model="H100-80GB"), node("m2", model="H100-80GB"))
+    busy = [running("r", "t/batch", "n1"), running("s", "t/batch", "m1")]
+    found = only(plan(one(*busy, job("p", "t/batch", 8, nodes=2), nodes=nodes)))
+    assert (found.code.value, found.need, found.have) == ("TOPOLOGY", 2, 1)
+    assert found.text == "it needs 2 nodes with one card model, at most 1 of one model are free"
+
+
 def test_fragmented_fractions_and_gangs() -> None:
     halves = [running(f"r{i}", "t/batch", "n1", "0.5", cards=[i]) for i in range(2)]
     found = only(plan(one(*halves, job("p", "t/batch", "0.75"), nodes=pool(1, 2))))

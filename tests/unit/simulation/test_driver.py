@@ -154,3 +154,24 @@ def _evicting(given: Snapshot) -> Plan:
 
 def _first(given: Snapshot) -> Snapshot:
     return world(running("v", "c/besteffort", "n1"), job("p", "a/prod", 8))
+
+
+def test_who_has_run_long_enough_is_moved_at_that_very_moment() -> None:
+    """h waits for 8 cards together, and x may be moved after a minute; nothing else happens then."""
+    seated = (running("r", "b/batch", "n1", 4), running("x", "c/besteffort", "n2", 4, age=10, checkpoint_every=5))
+    given = world(*seated, job("h", "c/besteffort", 8, submitted=-900), nodes=2, consolidate_after=60)
+    for waits in (True, False):
+        events = list(Simulation(given, until=400, waits=waits).events())
+        assert [
+            one for one in told(events) if one[1] in {"evict", "start"}
+        ] == [(50, "evict", "x"), (50, "start", "h"), (50, "start", "x")]
+        assert not [event for event in events if event.kind == "violation"]
+
+
+def test_nobody_is_looked_at_again_for_a_smaller_job() -> None:
+    """Only h, as large as x, waits: that x has run for long enough is no moment of its own."""
+    seated = (running("r", "b/batch", "n1", 6), running("x", "c/besteffort", "n2", 6, age=10, checkpoint_every=5))
+    given = world(*seated, job("h", "c/besteffort", 6, submitted=-900), nodes=2, consolidate_after=60)
+    simulation = Simulation(given, until=400, waits=False)
+    list(simulation.events())
+    assert simulation.summary()["passes"] == 1
