@@ -7,6 +7,7 @@ in any order: what has become untrue in between must be refused, and whatever is
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 
@@ -20,7 +21,17 @@ from millpond.billing.beancount import account_name, beancount_text
 from millpond.billing.burning import Demand, Draw
 from millpond.billing.credits import BilledLine, CreditNote, Fault, credit_booking, creditable, note_decide
 from millpond.billing.grants import Grant, GrantKind, grant_expiry, grant_transfer
-from millpond.billing.holds import Capture, Held, Hold, HoldRequest, Shortfall, hold_capture, hold_decide, hold_void
+from millpond.billing.holds import (
+    Capture,
+    Held,
+    Hold,
+    HoldRequest,
+    Shortfall,
+    hold_capture,
+    hold_decide,
+    hold_roll,
+    hold_void,
+)
 from millpond.billing.ledger import Batch, Ledger, ledger_check
 from millpond.billing.money import money_of_minor, money_sum, money_zero
 from millpond.billing.transfers import CARD_SECONDS, Account, AccountKind, Times, card_time
@@ -103,6 +114,7 @@ class Draft:
     name: str
     hold: Hold | None = None
     capture: Capture | None = None
+    next: Hold | None = None
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -177,6 +189,30 @@ class LedgerMachine(RuleBasedStateMachine):
         return Draft("capture", capture.batch, hold.id, hold, capture)
 
     @precondition(lambda self: self.holds)
+    @rule(target=drafts, data=st.data(), used=st.integers(0, 300), wanted=st.integers(1, 300))
+    def roll_decided(self, data: st.DataObject, used: int, wanted: int) -> Draft:
+        """What was used is taken, and the next stretch is held with what that frees; or neither."""
+        hold = self.holds[data.draw(st.sampled_from(sorted(self.holds)))]
+        self.count += 1
+        request = HoldRequest(("hold", str(self.count)), "alpha", CARD, (Demand(wanted * TICK, PRICE),), CNY)
+        times, grants = Times(self.now, self.now), list(self.grants.values())
+        answer = hold_roll(self.ledger, grants, hold, (Demand(used * TICK, PRICE),), request, times)
+        after = deepcopy(self.model)
+        taken, debt = after.capture(hold.id, used, self.now)
+        for name, amount in after.holds.pop(hold.id).items():
+            after.purses[name].held -= amount
+        for name, amount in taken.items():
+            after.purses[name].ticks -= amount
+        expected = after.burn(wanted, self.now)
+        if isinstance(answer, Shortfall):
+            assert expected is None
+            return Draft("nothing", Batch(), "")
+        assert {draw.grant.id: ticks(draw) for draw in answer.hold.draws} == expected
+        assert {draw.grant.id: ticks(draw) for draw in answer.capture.draws} == taken
+        assert answer.capture.debt.minor() == debt
+        return Draft("roll", answer.batch, hold.id, hold, answer.capture, answer.hold)
+
+    @precondition(lambda self: self.holds)
     @rule(target=drafts, data=st.data())
     def void_decided(self, data: st.DataObject) -> Draft:
         hold = self.holds[data.draw(st.sampled_from(sorted(self.holds)))]
@@ -208,11 +244,8 @@ class LedgerMachine(RuleBasedStateMachine):
         model = self.model
         if draft.what == "hold":
             assert draft.hold is not None
-            model.holds[draft.name] = {draw.grant.id: ticks(draw) for draw in draft.hold.draws}
-            self.holds[draft.name] = draft.hold
-            for name, amount in model.holds[draft.name].items():
-                model.purses[name].held += amount
-        elif draft.what in {"capture", "void"}:
+            self.held(draft.hold)
+        elif draft.what in {"capture", "void", "roll"}:
             for name, amount in model.holds.pop(draft.name).items():
                 model.purses[name].held -= amount
             del self.holds[draft.name]
@@ -221,9 +254,17 @@ class LedgerMachine(RuleBasedStateMachine):
                 for draw in draft.capture.draws:
                     model.purses[draw.grant.id].ticks -= ticks(draw)
                 self.billed(draft.name, draft.capture)
+            if draft.next is not None:
+                self.held(draft.next)
         elif draft.what == "expiry":
             purse = model.purses[draft.name]
             purse.ticks = purse.held
+
+    def held(self, hold: Hold) -> None:
+        self.holds[hold.id] = hold
+        self.model.holds[hold.id] = {draw.grant.id: ticks(draw) for draw in hold.draws}
+        for name, amount in self.model.holds[hold.id].items():
+            self.model.purses[name].held += amount
 
     def billed(self, name: str, capture: Capture) -> None:
         """What was taken becomes lines that can be credited: one of money, and one for each pack."""

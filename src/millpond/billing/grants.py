@@ -150,8 +150,8 @@ def grant_transfer(grant: Grant, created_at: datetime) -> Transfer:
 def trial_decide(existing: Grant | None, identity: str, owner: str, amount: Money, now: datetime, days: int) -> Grant:
     """The trial grant of a verified identity: the one it has, or a new one.
 
-    ``existing``: what is stored under the id ``fact_id("trial", identity)``.  `Conflict` (``TRIAL_USED``) when another
-    account had it.
+    ``identity``: a keyed digest of what was verified, never a telephone number itself.  ``existing``: what is stored
+    under the id ``fact_id("trial", identity)``.  `Conflict` (``TRIAL_USED``) when another account had it.
     """
     if existing is None:
         expires = now + timedelta(days=days)
@@ -193,7 +193,7 @@ def grant_expiry(books: Books, grant: Grant, now: datetime, cause: str = "") -> 
     What a hold frees later is taken then, with that hold's id as ``cause``: each is booked once.
     """
     if grant.expires_at is None or now < grant.expires_at:
-        raise Refused(f"the {grant.kind} grant {grant.id} has not expired", hint="void it to take it back early")
+        raise Refused(f"the {grant.kind} grant {grant.id} has not expired", hint="revoke it to take it back early")
     rest = books.balance(grant.account).available
     if not rest:
         return Batch()
@@ -201,6 +201,18 @@ def grant_expiry(books: Books, grant: Grant, now: datetime, cause: str = "") -> 
     to = Account("", AccountKind.CARD_TIME if card_time else AccountKind.BREAKAGE, rest.currency)
     moves = [(grant.account, -rest), (to, rest), *pack_moves(books, grant, rest, AccountKind.BREAKAGE)]
     transfer = Transfer(("expiry", grant.id, cause), entries_join(moves), Times(now, now), text="expired")
+    return Batch((transfer,), expect={grant.account.id: books.version(grant.account)})
+
+
+def grant_revoked(books: Books, grant: Grant, source: tuple[str, ...], now: datetime) -> Batch:
+    """Takes back credit that was given by mistake, less what is held; empty when nothing of it is left."""
+    if grant.kind not in {GrantKind.TRIAL, GrantKind.VOUCHER}:
+        raise Refused(f"a {grant.kind} grant was paid for", hint="pay it back instead")
+    rest = books.balance(grant.account).available
+    if not rest:
+        return Batch()
+    entries = entries_join([(grant.account, -rest), (Account("", AccountKind.PROMOTION, rest.currency), rest)])
+    transfer = Transfer(source, entries, Times(now, now), text="revoked")
     return Batch((transfer,), expect={grant.account.id: books.version(grant.account)})
 
 

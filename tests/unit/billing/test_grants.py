@@ -12,6 +12,7 @@ from millpond.billing.grants import (
     Use,
     grant_expiry,
     grant_renewed,
+    grant_revoked,
     grant_transfer,
     pack_earned,
     trial_decide,
@@ -200,6 +201,21 @@ def test_a_refund_to_an_expired_grant_gets_a_grant_of_the_same_kind() -> None:
     assert (again.kind, again.price, again.expires_at) == (GrantKind.PACK, yuan("1.50"), at(48 + 720))
     trial = grant_renewed(grant(GrantKind.TRIAL, "10", expires=24), yuan("1"), "note", at(48), 30)
     assert (trial.kind, trial.price) == (GrantKind.TRIAL, None)
+
+
+def test_credit_given_by_mistake_is_taken_back() -> None:
+    voucher, cash = grant(GrantKind.VOUCHER, "5.00", "voucher"), grant(GrantKind.PAID, "5.00", "cash")
+    ledger = opened(voucher, cash)
+    held = hold_decide(ledger, (voucher,), request("j1", hours("1")), at(1))
+    assert isinstance(held, Held)
+    ledger.add(held.batch)
+    revoked = grant_revoked(ledger, voucher, ("revoke", "v1"), at(2))
+    assert ledger.add(revoked)
+    assert not ledger.add(revoked)
+    assert posted(ledger, AccountKind.PROMOTION) == "-2.40"
+    assert grant_revoked(ledger, voucher, ("revoke", "v1"), at(3)) == Batch()
+    with pytest.raises(Refused):
+        grant_revoked(ledger, cash, ("revoke", "c1"), at(2))
 
 
 @pytest.mark.parametrize(
