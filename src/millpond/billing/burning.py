@@ -56,18 +56,16 @@ class Demand:
 
     def cost(self, milli_seconds: int) -> Money:
         """Of the first so many milli-card-seconds."""
-        return self._rounded(self.before + milli_seconds) - self._rounded(self.before)
+        cost = amount_of(self.before + milli_seconds, self.price)
+        return cost - amount_of(self.before, self.price) if self.before else cost
 
     def covered(self, paid: Money) -> int:
         """Milli-card-seconds, of those demanded, that `paid` is enough for, with what the line has paid before."""
         if not self.price:
             return self.milli_seconds
-        paid += self._rounded(self.before)
+        paid += amount_of(self.before, self.price)
         enough = paid.share(CARD_HOUR, 1) / Fraction(self.price.amount)
         return min(max(enough.numerator // enough.denominator - self.before, 0), self.milli_seconds)
-
-    def _rounded(self, milli_seconds: int) -> Money:
-        return amount_of(milli_seconds, self.price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +98,23 @@ def burn_decide(purses: Sequence[Purse], demand: Demand) -> Burn:
     Money drawn and ``short`` together are the cost of the time that no pack paid, rounded once.
     """
     currency = demand.price.currency
+    nothing = money_zero(currency)
     draws: list[Draw] = []
-    drawn, packed = money_zero(currency), 0
+    drawn, packed = nothing, 0
+    due = demand.cost(demand.milli_seconds)
     for purse in purses:
         unit = purse.available.currency
         if unit == CARD_SECONDS:
             left = max(0, demand.milli_seconds - packed - demand.covered(drawn))
             take = min(card_time(left), purse.available)
             packed += take.minor()
+            due = max(demand.cost(demand.milli_seconds - packed) - drawn, nothing)
         elif unit == currency:
-            take = min(demand.cost(demand.milli_seconds - packed) - drawn, purse.available)
-            drawn += take if take.amount > 0 else money_zero(currency)
+            take = min(due, purse.available)
+            drawn += take
+            due -= take
         else:
             continue
-        if take.amount > 0:
+        if take:
             draws.append(Draw(purse.grant, take))
-    short = max(demand.cost(demand.milli_seconds - packed) - drawn, money_zero(currency))
-    return Burn(tuple(draws), short, packed)
+    return Burn(tuple(draws), due, packed)
