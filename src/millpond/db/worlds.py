@@ -28,6 +28,7 @@ from millpond.db.stores.holds import hold_list
 from millpond.db.stores.jobs import JOB_COLUMNS, LIVE
 from millpond.db.stores.nodes import node_list
 from millpond.db.stores.queues import queue_list
+from millpond.db.stores.rows import rows_print
 from millpond.db.stores.settings import settings_get
 from millpond.db.stores.world import eviction_list, world_load, world_mark
 from millpond.db.tables.attempts import ATTEMPTS
@@ -49,12 +50,6 @@ _NUMBERS = 1 << 32
 _LIVE = ATTEMPTS.c.state != AttemptState.ENDED
 
 
-def _print(table: Table) -> Any:
-    """A number that is another one after any change of a small table: of all its rows, where they lie and who wrote."""
-    row = func.hashtextextended(literal_column(f"{table.name}.ctid::text || ' ' || {table.name}.xmin::text"), 0)
-    return select(func.concat(func.count(), " ", func.sum(row))).select_from(table).scalar_subquery()
-
-
 def _count(condition: Any) -> Any:
     return select(func.count()).where(condition).scalar_subquery()
 
@@ -64,7 +59,7 @@ _HEAD = select(
     literal_column("pg_postmaster_start_time()"),
     _count(LIVE),
     _count(_LIVE),
-    *(_print(table) for table in (NODES, QUEUES, HOLDS, EVICTIONS, SETTINGS)),
+    *(rows_print(table) for table in (NODES, QUEUES, HOLDS, EVICTIONS, SETTINGS)),
 )
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from millpond.db.session import Database
 from millpond.engines.base import Engine
 from millpond.scheduling.desk import Newest
+from millpond.services.possible import EmptyPool
 
 SOURCE = "api"
 """The event chain that the use cases write to."""
@@ -23,7 +24,7 @@ class Services:
 
     ``clock`` gives aware UTC time and ``random`` that many random bytes, for ids.  ``parts`` are checked by `/readyz`.
     ``max_grace``: the longest grace of a job that is asked to stop, seconds.  ``newest``: where the scheduling loop of
-    this server, if it leads, puts what it has judged.
+    this server, if it leads, puts what it has judged.  ``empty_pool`` says what could never run.
     """
 
     database: Database
@@ -33,3 +34,4 @@ class Services:
     parts: Mapping[str, PartCheck] = field(default_factory=dict)
     max_grace: int = 86_400
     newest: Newest = field(default_factory=Newest)
+    empty_pool: EmptyPool = field(default_factory=EmptyPool)

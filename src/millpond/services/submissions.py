@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from millpond.authz.actions import Action
-from millpond.authz.actors import SYSTEM, Actor
+from millpond.authz.actors import Actor
 from millpond.db.session import WORK_CHANNEL, Tx, notify
 from millpond.db.stores.jobs import job_get, job_get_by_name, job_insert
-from millpond.db.stores.nodes import node_list
 from millpond.domain.errors import NotFound, Refused
 from millpond.domain.jobs import JobSpec, JobState, QueuedAs
 from millpond.domain.names import id_make, id_valid
-from millpond.domain.reasons import Code, Reason
-from millpond.domain.records import JobRecord, NodeRecord, World
+from millpond.domain.records import JobRecord
 from millpond.files.jobs import job_spec_parse
 from millpond.files.tree import tree_from_json
-from millpond.scheduling.fit import ask_make
-from millpond.scheduling.reasons import static_reason
-from millpond.scheduling.state import State
-from millpond.scheduling.world import job_make, snapshot_make
 from millpond.services.deps import Services
 from millpond.services.happenings import event_write
 from millpond.services.idempotency import Once, Reply, once_run
 from millpond.services.places import leaf_resolve, project_check, tenant_resolve
 from millpond.services.views import JobView
-
-IMPOSSIBLE = frozenset({Code.TOO_LARGE, Code.NO_SUCH_CARD})
-"""Reasons that no waiting can cure, so such a job is refused at once."""
 
 _FAILED = frozenset({JobState.FAILED, JobState.CANCELLED})
 
@@ -72,28 +62,8 @@ def job_prepare(deps: Services, tx: Tx, actor: Actor, spec: JobSpec) -> JobRecor
         submitted_at=now,
         blocked=blocked,
     )
-    possible_check(record, node_list(tx, SYSTEM))
+    deps.empty_pool.check(tx, record)
     return record
-
-
-def possible_check(job: JobRecord, nodes: tuple[NodeRecord, ...]) -> None:
-    """`Refused` with the scheduler's reason if the configured pool could never hold the job, even empty.
-
-    A pool that has not been seen yet refuses nothing.
-    """
-    if not nodes:
-        return
-    now = int(job.submitted_at.timestamp())
-    empty = snapshot_make(World(nodes, (), (), (), (), (), {}), now)
-    asked = job_make(job, now)
-    reason = static_reason(State(replace(empty, jobs=(asked,))), asked, ask_make(asked))
-    if reason is not None and reason.code in IMPOSSIBLE:
-        raise Refused(
-            f"job {job.name}: {reason.text}",
-            code=reason.code.value,
-            hint="millpond cards shows what there is",
-            details=_numbers(reason),
-        )
 
 
 def _dependencies(tx: Tx, actor: Actor, spec: JobSpec, tenant: str) -> tuple[str, ...]:
@@ -122,11 +92,6 @@ def _dependencies(tx: Tx, actor: Actor, spec: JobSpec, tenant: str) -> tuple[str
         if other.state is not JobState.SUCCEEDED:
             waiting.append(other.id)
     return tuple(dict.fromkeys(waiting))
-
-
-def _numbers(reason: Reason) -> dict[str, object]:
-    numbers = {"need": reason.need, "have": reason.have, "limit": reason.limit, "free": reason.free}
-    return {key: value for key, value in numbers.items() if value is not None}
 
 
 def _submitted(record: JobRecord) -> dict[str, object]:

@@ -13,6 +13,7 @@ from millpond.authz.actions import Action
 from millpond.authz.actors import Actor
 from millpond.authz.policy import authorize, system_only
 from millpond.db.session import Tx
+from millpond.db.stores.rows import rows_print
 from millpond.db.tables.attempts import ATTEMPTS
 from millpond.db.tables.nodes import NODES
 from millpond.domain.errors import Conflict, InvalidInput, NotFound
@@ -48,6 +49,7 @@ class NodeChanges:
 
 
 _NODES = select(*_NODE)
+_PRINT = select(rows_print(NODES))
 
 
 def node_list(tx: Tx, actor: Actor) -> tuple[NodeRecord, ...]:
@@ -55,6 +57,12 @@ def node_list(tx: Tx, actor: Actor) -> tuple[NodeRecord, ...]:
     authorize(actor, Action.NODE_READ)
     records = (NodeRecord(*row) for row in tx.execute(_NODES))
     return tuple(sorted(records, key=lambda record: natural_key(record.spec.name)))
+
+
+def node_print(tx: Tx, actor: Actor) -> str:
+    """A text that is another one after any change of any node.  Far cheaper than `node_list`."""
+    authorize(actor, Action.NODE_READ)
+    return str(tx.execute(_PRINT).scalar_one())
 
 
 def node_get(tx: Tx, actor: Actor, name: str) -> NodeRecord:

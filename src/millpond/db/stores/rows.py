@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import (
     JSON,
     Column,
+    ScalarSelect,
     Table,
     TableValuedAlias,
     Text,
@@ -22,6 +23,7 @@ from sqlalchemy import (
     cast,
     column,
     func,
+    literal_column,
     select,
     update,
 )
@@ -45,6 +47,12 @@ def columns_of(table: Table, kind: type) -> list[Column[Any]]:
 
 def values_of(record: Any, names: Collection[str]) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
+
+
+def rows_print(table: Table) -> ScalarSelect[str]:
+    """A text that is another one after any change of a small table: a hash of where its rows lie and who wrote them."""
+    row = func.hashtextextended(literal_column(f"{table.name}.ctid::text || ' ' || {table.name}.xmin::text"), 0)
+    return select(func.concat(func.count(), " ", func.sum(row))).select_from(table).scalar_subquery()
 
 
 def insert_many(table: Table, names: Sequence[str], order: str = "") -> Insert:
