@@ -12,11 +12,12 @@ In PostgreSQL: ``budget`` (primary key id; CHECK of unit, period and thresholds;
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import Final
 
+from millpond.billing.currencies import Currency
 from millpond.billing.money import Money, money_of_minor, money_zero
 from millpond.billing.transfers import CARD_SECONDS, card_time, fact_id
 from millpond.domain.amounts import milli_format
@@ -99,6 +100,16 @@ class Budget:
         return money_of_minor(self.limit.minor() * percent // 100, self.limit.currency)
 
 
+def budget_check(budget: Budget, currency: Currency) -> None:
+    """`InvalidInput` for a budget in money that is not the account's: nothing would ever count towards it."""
+    if budget.limit.currency not in {CARD_SECONDS, currency}:
+        raise InvalidInput(
+            f"the budget is in {budget.limit.currency}, and the account pays in {currency}",
+            hint=f"write it in {currency}, or in card-hours",
+            code="CURRENCY_MISMATCH",
+        )
+
+
 def budget_period(budget: Budget, moment: datetime, zone: tzinfo) -> Period | None:
     """The period of `budget` around `moment`, in the account's zone; ``None`` outside the span of one for once."""
     if budget.valid is not None:
@@ -129,6 +140,12 @@ class Standing:
     @property
     def taken(self) -> Money:
         return self.used + self.running
+
+    def admitted(self, asked: Asked) -> Standing:
+        """After the job was started: the next one in the same pass is judged by this."""
+        if not self.budget.covers(asked.path):
+            return self
+        return replace(self, running=self.running + asked.in_unit_of(self.budget))
 
 
 @dataclass(frozen=True, slots=True)

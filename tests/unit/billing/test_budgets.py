@@ -16,11 +16,13 @@ from millpond.billing.budgets import (
     Standing,
     Threshold,
     alerts_due,
+    budget_check,
     budget_decide,
     budget_period,
     stop_due,
 )
 from millpond.billing.burning import CARD_HOUR
+from millpond.billing.currencies import currency_find
 from millpond.billing.money import Money
 from millpond.billing.transfers import card_time
 from millpond.domain.errors import InvalidInput
@@ -96,7 +98,7 @@ def test_what_happens_elsewhere_does_not_count() -> None:
     assert not HUNDRED.covers(("acme",))
     everywhere = replace(HUNDRED, node=("acme", "trade", "*", "zhang3"))
     assert budget_decide([hours_of(100, 0, everywhere)], asked(8)).action is Action.QUEUE
-    euros = Budget("e", ("acme",), Money(yuan("1").amount, replace(yuan("1").currency, code="EUR")), BudgetPeriod.YEAR)
+    euros = Budget("e", ("acme",), Money(yuan("1").amount, currency_find("EUR")), BudgetPeriod.YEAR)
     assert budget_decide([standing(euros, euros.limit, euros.limit)], asked(8, "5.00")).action is None
 
 
@@ -143,6 +145,22 @@ def test_a_budget_for_once_has_its_own_span() -> None:
     assert found is not None
     assert (found.name, found.end - found.start) == ("b1", 48 * 3600)
     assert budget_period(once, at(48), SHANGHAI) is None
+
+
+def test_jobs_of_one_pass_are_judged_one_after_the_other() -> None:
+    now, started = hours_of(82, 12), 0
+    while budget_decide([now], asked(2)).action is None:
+        now, started = now.admitted(asked(2)), started + 1
+    assert started == 3
+    assert now.admitted(Asked(("acme", "other"), 10**9, None)) == now
+
+
+def test_a_budget_in_other_money_is_refused() -> None:
+    budget_check(HUNDRED, yuan("1").currency)
+    budget_check(replace(HUNDRED, limit=yuan("5")), yuan("1").currency)
+    with pytest.raises(InvalidInput) as caught:
+        budget_check(replace(HUNDRED, limit=yuan("5")), currency_find("EUR"))
+    assert caught.value.reason == "CURRENCY_MISMATCH"
 
 
 @pytest.mark.parametrize(
