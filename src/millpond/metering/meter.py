@@ -35,6 +35,9 @@ FAILED_KEPT: Final = 86_400
 WAITING_KEPT: Final = 90 * 86_400
 """The same for a job that was evicted."""
 
+LOOK: Final = 3_600
+"""Seconds between looks for such jobs."""
+
 
 class Span(NamedTuple):
     """Use of ``shape`` in [start, end).  ``lost``: work that was undone.  ``sign`` −1: taken back."""
@@ -113,6 +116,7 @@ class Meter:
         self._cards = Cards()
         self._failed: deque[tuple[int, str]] = deque()
         self._waiting: deque[tuple[int, str]] = deque()
+        self._look = 0
 
     @property
     def open(self) -> int:
@@ -138,8 +142,10 @@ class Meter:
                 self._unmatched(fact)
         if self._cards.touched:
             self._overlaps(facts[0].time)
-        if self._failed or self._waiting:
-            self._forget(facts[0].time)
+        now = facts[0].time
+        if now >= self._look:
+            self._look = now + LOOK
+            self._forget(now)
 
     def settle(self, up_to: int) -> None:
         """Tell the use of open attempts until `up_to` that was not told yet."""

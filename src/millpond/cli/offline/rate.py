@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -39,6 +40,7 @@ def rate_command(session: Session, file: str) -> None:
     """Buckets, lines, what has no price, alarms, and the invoice."""
     rating, facts, streamed = _read(input_open(file, FORMAT))
     with contextlib.ExitStack() as memories:
+        memories.enter_context(collector_rests())
 
         def sums() -> Sums:
             return memories.enter_context(contextlib.closing(SpilledSums())) if streamed else SumsInMemory()
@@ -52,6 +54,18 @@ def rate_command(session: Session, file: str) -> None:
                 session.output.line(text)
         else:
             rating_write(session, pipeline)
+
+
+@contextlib.contextmanager
+def collector_rests() -> Iterator[None]:
+    """Without the collector of cycles: millions of tuples make it look again and again, and nothing here has cycles."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _read(found: InputFile) -> tuple[RatingFile, Iterable[Fact], bool]:
