@@ -2,8 +2,8 @@
 
 Each is one transfer whose id follows from its document, so that doing it again changes nothing.
 
-In PostgreSQL: the transfers of ``invoice`` (UNIQUE (account, currency, period, kind); its number is given in the
-transaction that books the issue) and ``payment`` (primary key id, the hash of provider and reference).
+In PostgreSQL: the transfers of ``invoices`` (UNIQUE (account, currency, period, kind); its number is given in the
+transaction that books the issue) and ``payments`` (primary key id, the hash of provider and reference).
 """
 
 from __future__ import annotations

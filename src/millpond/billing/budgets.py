@@ -4,8 +4,8 @@ A node is a path org → tenant → project → user; ``*`` stands for any (a us
 is used + running + asked for: running jobs count with all that they may still use.  Nothing decays: a period ends, and
 the next one begins at nothing.
 
-In PostgreSQL: ``budget`` (primary key id; CHECK of unit, period and thresholds; a changed budget is a new row with
-``valid_from``), ``budget_spent`` (primary key budget, period; a projection of the rated buckets) and ``budget_alert``
+In PostgreSQL: ``budgets`` (primary key id; CHECK of unit, period and thresholds; a changed budget is a new row with
+``valid_from``), ``budget_spent`` (primary key budget, period; a projection of the rated buckets) and ``budget_alerts``
 (primary key id, the hash of budget, period and percent: each alert fires once).
 """
 

@@ -5,9 +5,9 @@ line sum to at most the line, in net and in tax, and to exactly the line when al
 each note gives back a cent more than was charged (lago-api#2643).  Money goes back to where it came from, in the
 reverse of the burn order: as if the faulty time had never been used.  Trial credit comes back as trial credit.
 
-In PostgreSQL: ``credit_note`` (primary key id, the hash of invoice, line and fault: a retry meets it; foreign key to
+In PostgreSQL: ``credit_notes`` (primary key id, the hash of invoice, line and fault: a retry meets it; foreign key to
 the line; CHECK net, tax, milli_seconds >= 0; a constraint trigger: the sums over a line do not exceed it; insert-only;
-its gapless number is given at issue, as for invoices) and ``credit_return`` (primary key note, grant).
+its gapless number is given at issue, as for invoices) and ``credit_returns`` (primary key note, grant).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 They are burnt in this order: voucher, trial, pack, paid money; within those by priority (small first), expiry (early
 first), age.  Each grant has an account of its own, so that a refund can go back to where the money came from.
 
-In PostgreSQL: ``billing_grant`` (primary key id, the hash of its source: one trial per verified identity, one voucher
+In PostgreSQL: ``grants`` (primary key id, the hash of its source: one trial per verified identity, one voucher
 per code, one top-up per payment; CHECK (kind <> 'pack' OR price IS NOT NULL); insert-only), inserted in one transaction
 with its transfer.  What is left of it is the balance of its account.
 """

@@ -4,9 +4,9 @@
 burn order.  Taking is burnt in the same order out of what was held; only what exceeds it needs free money, and what
 nobody can pay becomes a debt (a receivable), so that wallets never go below zero.
 
-In PostgreSQL: a hold is a pending transfer, and ``billing_hold`` (primary key transfer; UNIQUE (job, attempt, number);
-partial index WHERE resolved_at IS NULL) says which job it is for.  Two holds that race meet at ``ledger_balance``: one
-of them updates no row, reads again, and is decided again.
+In PostgreSQL: a hold is a pending transfer, and ``money_holds`` (primary key the hold's id; UNIQUE (job, attempt,
+number); partial index WHERE resolved_at IS NULL) says which job it is for.  Two holds that race meet at the version of
+the account's row: one of them updates nothing, reads again, and is decided again.
 """
 
 from __future__ import annotations

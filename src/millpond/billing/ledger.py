@@ -5,10 +5,11 @@ when one of them has moved on (`STALE_BALANCE`): two decisions that race for the
 A batch is added whole or not at all.  Adding the same again changes nothing; the same id with other content is an
 error.
 
-In PostgreSQL: ``ledger_balance`` (primary key account; posted, held, version; CHECK (NOT guarded OR posted >= held)) is
-updated in the transaction that inserts the rows, with ``WHERE version = expected``; what this module counts anew
-(`ledger_check`) is the audit query.  ``ledger_close`` (primary key owner) keeps how far an owner's periods are closed,
-and a trigger on transfers and resolutions refuses earlier ``booked_at``.
+In PostgreSQL: ``ledger_accounts`` carries posted, held and version of its account (CHECK (NOT guarded OR posted >=
+held)).  For guarded accounts they are updated in the transaction that inserts the rows, ``WHERE version = expected``;
+balances of the others (cash, earnings) are sums of their entries, so that nobody queues for one row.  What this module
+counts anew (`ledger_check`) is the audit query.  ``ledger_closings`` (primary key owner) keeps how far an owner's
+periods are closed, and a trigger on entries refuses earlier ``booked_at``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ its whole grace, also when the platform looked late: what that costs beyond the 
 one grace and the time between two looks.  A stopped job is queued again and waits with `BALANCE_HELD`; its folders and
 checkpoints are kept, and cost no card time.
 
-In PostgreSQL: ``billing_hold`` has ``warned_at`` and ``saving_at``, each set once (a trigger refuses to change them).
+In PostgreSQL: ``money_holds`` has ``warned_at`` and ``saving_at``, each set once (a trigger refuses to change them).
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ so that its smallest unit is the milli-card-second.
 The idea of two phases is TigerBeetle's: a pending transfer holds amounts, and is posted (whole or in part), voided or
 expired, once.
 
-In PostgreSQL: ``ledger_account`` (primary key id), ``ledger_transfer`` (primary key id, the hash of its source),
-``ledger_entry`` (primary key transfer, phase, account; a deferred constraint trigger: the sum per transfer, phase and
-unit is zero), ``ledger_resolution`` (primary key transfer: resolved once).  Triggers refuse UPDATE and DELETE on all.
+In PostgreSQL: ``ledger_accounts`` (primary key id), ``ledger_transfers`` (primary key id, the hash of its source),
+``ledger_entries`` (primary key transfer, phase, account; a deferred constraint trigger: the sum per transfer, phase and
+unit is zero), ``ledger_resolutions`` (primary key transfer: resolved once).  Triggers refuse UPDATE and DELETE on all.
 """
 
 from __future__ import annotations
