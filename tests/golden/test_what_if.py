@@ -204,6 +204,13 @@ def test_bad_input_is_exit_code_two_with_its_place_and_writes_nothing(
     assert sorted(here.iterdir()) == before
 
 
+def test_a_snapshot_without_jobs_says_so() -> None:
+    Path("idle.yaml").write_text("nodes: [{name: n1, cards: {model: A100, count: 8}}]\nqueues: [{name: a/batch}]\n")
+    code, _, err = command_output("simulate", "idle.yaml")
+    assert code == 0
+    assert err.startswith("No jobs to simulate: a snapshot holds those that wait or run now, a trace those to come.")
+
+
 def test_a_report_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("millpond.reports.")]:
         monkeypatch.delitem(sys.modules, name)

@@ -91,6 +91,10 @@ OFFLINE: dict[str, tuple[str, str]] = {
         "{jobs} jobs, {nodes} nodes, {queues} queues written to {path}; try: millpond simulate {path}",
         "已写入 {path}：{jobs} 个作业、{nodes} 个节点、{queues} 个队列；可试：millpond simulate {path}",
     ),
+    "simulate.nothing": (
+        "No jobs to simulate: a snapshot holds those that wait or run now, a trace those to come.",
+        "没有可推演的作业：快照只含此刻等待或运行的作业，负载记录才有后续作业。",
+    ),
     "simulate.resumed": ("{seats}, resumes with {saved} of work done", "{seats}，从已完成的 {saved} 处继续"),
     "simulate.requeue": ("back in the queue with {saved} of work kept", "回到队列，保留 {saved} 的进度"),
     "simulate.summary": (

@@ -58,6 +58,8 @@ def simulate_command(session: Session, parallel: int | None, report: str, **give
         raise InvalidInput(f"--parallel {parallel} is out of range", hint=f"from 1 to {MAX_PARALLEL}")
     draw = _report_ready(report) if report else None
     cases = cases_read(session, Wanted(**given))
+    if not any(case.world.snapshot.jobs or case.world.arrivals for case in cases):
+        session.output.note(session.texts("simulate.nothing"), "yellow")
     with Interrupt() as interrupt:
         outcomes = [_single(session, cases[0])] if len(cases) == 1 else _compared(session, cases, parallel)
         stopped = len(outcomes) < len(cases) or any(outcome.stopped for outcome in outcomes)
