@@ -153,13 +153,17 @@ def _selections(own: int) -> Iterator[int]:
 
 def _grow(choice: Choice, mask: int, banned: int) -> int | None:
     """Add the cheapest room, or where rooms are enough the cheapest victim, until all is well."""
+    place = len(choice.order)
+    ready = False  # who has left once leaves no room less, and who was passed over once is not looked at again
     while not choice.enough(mask):
         step = 0
-        if choice.victims.ready_count(mask, choice.need) < choice.need:
+        ready = ready or choice.victims.ready_count(mask, choice.need) >= choice.need
+        if not ready:
             step = choice.step(mask, banned)
-        if not step:
-            excluded = mask | banned
-            step = next((bit for bit in reversed(choice.order) if not bit & excluded), 0)
+        excluded = mask | banned
+        while not step and place:
+            place -= 1
+            step = 0 if choice.order[place] & excluded else choice.order[place]
         if not step:
             return None
         mask |= step

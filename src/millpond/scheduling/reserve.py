@@ -22,7 +22,7 @@ from millpond.scheduling.preempt import Attempt
 from millpond.scheduling.snapshot import Job, Seat
 from millpond.scheduling.state import State
 from millpond.scheduling.tasks import Kind, Task, claim_key, reclaimable
-from millpond.scheduling.waiting import Line
+from millpond.scheduling.waiting import Kin, Line
 
 Gone = list[tuple[int, Seat, Job]]
 """Seats that are free by then, with the layer that they are in now."""
@@ -312,24 +312,37 @@ class Reserves:
         return min(found, key=lambda job: (job.submitted, job.id), default=None)
 
     def _leaf_elder(self, line: Line, rank: Rank, model: str, since: int) -> Job | None:
-        """The first elder of a leaf; of a first-in-first-out leaf only its head may be one."""
+        """The first elder of a leaf; of a first-in-first-out leaf only its head may be one.
+
+        Whether a job may be one does not depend on its priority: one of a kin is asked.
+        """
         state = self._state
-        found: Job | None = None
-        for group in [state.waiters.equals(line.jobs[0])] if line.leaf.fifo else line.groups.values():
-            if group.places[0][0] > since:
+        never: set[Kin] = set()
+        jobs = line.jobs
+        if line.leaf.fifo:
+            jobs = jobs[:1]
+        elif 2 * len(line.groups) < len(jobs):  # the first of each group is enough
+            firsts = [group.first(state.tasks) for group in line.groups.values() if group.places[0][0] <= since]
+            jobs = sorted([job for job in firsts if job is not None], key=claim_key)
+        for job in jobs:
+            if job.submitted > since or job.id in state.tasks:
                 continue
-            job = next((job for job in group.jobs if job.id not in state.tasks), None)
-            if job is None or job.submitted > since or (line.leaf.fifo and job is not line.jobs[0]):
+            kin = state.waiters.equals(job).kin
+            if kin in never:
                 continue
-            if found is not None and claim_key(found) < claim_key(job):
-                continue
-            if job_rank(state, job) > rank or model not in state.pool.models(job.gpu):
-                continue
-            ask = ask_on(state.pool, group.ask, model)
-            mine = state.claim_rank(line.leaf, ask.total, state.tree.dims_of(model))
-            if mine is rank and self._may(job, ask, model):
-                found = job
-        return found
+            if self._elders(job, rank, model):
+                return job
+            never.add(kin)
+        return None
+
+    def _elders(self, job: Job, rank: Rank, model: str) -> bool:
+        """Whether a job ranks so on a model, and waits for nothing but room."""
+        state = self._state
+        if job_rank(state, job) > rank or model not in state.pool.models(job.gpu):
+            return False
+        ask = ask_on(state.pool, state.group(job).ask, model)
+        mine = state.claim_rank(state.leaf(job), ask.total, state.tree.dims_of(model))
+        return mine is rank and self._may(job, ask, model)
 
 
 def empty_fits(pool: Pool, gpu: CardRequest, ask: Ask, model: str) -> bool:

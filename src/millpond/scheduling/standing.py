@@ -244,19 +244,30 @@ class TenantStanding:
                 size_count(rest[leaf], (task.dims, task.milli), -1)
                 for queue in leaf.inner:
                     take(left[queue], task.milli, task.dims)
-                if not _able(depth, left, rest):
+                while able and not _fitting(able[-1], depth, left, rest[able[-1]]):
+                    able.pop()  # what is left only becomes less
+                if not able:
                     return True
         return found
 
 
 def _able(depth: int, left: dict[Queue, Vector], rest: dict[LeafStanding, dict[Size, int]]) -> list[LeafStanding]:
     """The leaves of which somebody left over still fits."""
-    return [
-        leaf
-        for leaf, sizes in rest.items()
-        if (above := inner_above(leaf.inner, depth))
-        and any(all(fits(left[queue], milli, dims) for queue in above) for dims, milli in sizes)
-    ]
+    return [leaf for leaf, sizes in rest.items() if _fitting(leaf, depth, left, sizes)]
+
+
+def _fitting(leaf: LeafStanding, depth: int, left: dict[Queue, Vector], sizes: dict[Size, int]) -> bool:
+    """Whether somebody of a leaf of these sizes fits into what is left."""
+    above = inner_above(leaf.inner, depth)
+    if not above:
+        return False
+    for dims, milli in sizes:
+        for queue in above:
+            if not fits(left[queue], milli, dims):
+                break
+        else:
+            return True
+    return False
 
 
 def inner_above(inner: tuple[Queue, ...], depth: int) -> tuple[Queue, ...]:

@@ -171,6 +171,8 @@ class Victims:
         self._freed = [self._amounts(lack) for lack in lacks]
         """Under each cap that lacks, who would free how much: there are few amounts, and so few masks."""
         self._lower: dict[tuple[Queue, int], int] = {}
+        self._leaves: dict[Queue, list[int]] = {}
+        """The numbers of the candidates of each leaf, once somebody asks."""
         self._enough: dict[int, bool] = {}
         self._prices: dict[int, Price] = {}
         index = {task.id: number for number, task in enumerate(self.tasks)}
@@ -272,10 +274,10 @@ class Victims:
 
     def ready_count(self, mask: int, most: int) -> int:
         """How many rooms with listed options the victims of `mask` free; counts up to `most`."""
-        count = 0
-        for node in self.rooms_of(mask):
+        count, stay = 0, ~mask
+        for node in self.choices if len(self.choices) <= EXACT else self.rooms_of(mask):
             for option in node.options:
-                if not option & ~mask:
+                if not option & stay:
                     count += 1
                     break
             if count >= most:
@@ -354,9 +356,12 @@ class Victims:
         key = (victim.leaf, victim.job.priority)
         found = self._lower.get(key)
         if found is None:
+            if not self._leaves:
+                for number, task in enumerate(self.tasks):
+                    self._leaves.setdefault(task.leaf, []).append(number)
             found = 0
-            for number, task in enumerate(self.tasks):
-                if task.leaf is victim.leaf and task.job.priority < victim.job.priority:
+            for number in self._leaves[victim.leaf]:
+                if self.tasks[number].job.priority < victim.job.priority:
                     found |= 1 << number
             self._lower[key] = found
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from millpond.domain.cards import CardRequest
 from millpond.domain.reasons import Reason
@@ -94,6 +94,10 @@ class Group:
         index = bisect_left(self.places, (job.submitted, job.id))
         del self.places[index]
         del self.jobs[index]
+
+    def first(self, seated: Container[str]) -> Job | None:
+        """The first who is not `seated`."""
+        return next((job for job in self.jobs if job.id not in seated), None)
 
     def forget(self) -> None:
         """Nothing that was found is certain any more."""
