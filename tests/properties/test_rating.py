@@ -116,6 +116,25 @@ def test_telling_in_pieces_adds_up(facts: list[Fact], moments: list[int]) -> Non
     assert sorted(pieces.alarms) == sorted(whole.alarms)
 
 
+@given(days(), st.lists(st.integers(BEGIN, BEGIN + 20_000), max_size=12))
+@settings(max_examples=100)
+def test_a_meter_that_is_stored_and_loaded_at_any_moment_goes_on(facts: list[Fact], moments: list[int]) -> None:
+    """Killed after every second of facts: what it stored is enough, and it stores the same again."""
+    up_to = BEGIN + 30_000
+    told = Told()
+    meter, waiting = Meter(told), sorted(moments)
+    for second in facts_fresh(sorted(facts), SeenInMemory()):
+        while waiting and waiting[0] <= second[0].time:
+            meter.settle(waiting.pop(0))
+        meter.take(second)
+        state = meter.state()
+        meter = Meter(told, state)
+        assert meter.state() == state
+    meter.finish(up_to)
+    whole = metered(facts, up_to)
+    assert (told.used, told.lost, sorted(told.alarms)) == (whole.used, whole.lost, sorted(whole.alarms))
+
+
 @given(days(), st.lists(st.integers(0, 20_000), min_size=1, max_size=6), st.data())
 @settings(max_examples=100)
 def test_sealed_hours_and_corrections_sum_to_the_whole(

@@ -19,6 +19,7 @@ from millpond.domain.jobs import EndReason
 from millpond.metering.alarms import Alarm, AlarmCode
 from millpond.metering.cards import Cards, Key
 from millpond.metering.facts import Event, Fact, Shape
+from millpond.metering.state import JobState, MeterState, RunState
 
 FAULTS: Final = frozenset({EndReason.NODE_LOST, EndReason.CARD_FAULT})
 """Ends that are the platform's fault."""
@@ -90,17 +91,29 @@ class _Run:
         self.disputed = False
         self.segments: list[tuple[int, Shape]] = [(start, shape)]
 
+    def state(self) -> RunState:
+        segments = tuple(self.segments)
+        return RunState(self.job, self.attempt, self.start, self.told, self.saved, self.disputed, segments)
+
+    @staticmethod
+    def of(state: RunState) -> _Run:
+        run = _Run(state.job, state.attempt, state.start, state.segments[0][1])
+        run.told, run.saved, run.disputed = state.told, state.saved, state.disputed
+        run.segments = list(state.segments)
+        return run
+
 
 class _Job:
     """A job that is not over: whether it has ever saved, and its attempts that were evicted before it had.
 
-    ``since`` is when its last attempt ended, −1 while one runs.
+    ``since`` is when its last attempt ended, −1 while one runs; ``failed``: that was a failure.
     """
 
-    __slots__ = ("full", "saved", "since")
+    __slots__ = ("failed", "full", "saved", "since")
 
     def __init__(self) -> None:
         self.saved = False
+        self.failed = False
         self.since = -1
         self.full: list[tuple[_Run, int]] = []
 
@@ -108,7 +121,7 @@ class _Job:
 class Meter:
     """Takes facts, a second at a time, and tells the sink.  A fact that comes late is a second of its own."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, state: MeterState | None = None) -> None:
         self._sink = sink
         self._open: dict[Key, _Run] = {}
         self._jobs: dict[str, _Job] = {}
@@ -117,6 +130,8 @@ class Meter:
         self._failed: deque[tuple[int, str]] = deque()
         self._waiting: deque[tuple[int, str]] = deque()
         self._look = 0
+        if state is not None:
+            self._restore(state)
 
     @property
     def open(self) -> int:
@@ -127,6 +142,29 @@ class Meter:
     def remembered(self) -> int:
         """Everything that is kept: open attempts, jobs that are not over, ends whose start has not come."""
         return len(self._open) + len(self._jobs) + len(self._orphans)
+
+    def state(self) -> MeterState:
+        """All that is remembered: ``Meter(sink, state)`` goes on where this one is."""
+        jobs = [
+            JobState(name, job.saved, job.since, job.failed, tuple((run.state(), end) for run, end in job.full))
+            for name, job in self._jobs.items()
+        ]
+        runs = [run.state() for run in self._open.values()]
+        return MeterState(tuple(sorted(runs)), tuple(sorted(jobs)), tuple(sorted(self._orphans.values())))
+
+    def _restore(self, state: MeterState) -> None:
+        for item in state.runs:
+            key = (item.job, item.attempt)
+            self._open[key] = _Run.of(item)
+            self._cards.add(key, item.segments[-1][1].cards)
+        self._cards.touched.clear()
+        for known in sorted(state.jobs, key=lambda known: known.since):
+            job = self._jobs[known.job] = _Job()
+            job.saved, job.since, job.failed = known.saved, known.since, known.failed
+            job.full = [(_Run.of(item), end) for item, end in known.full]
+            if known.since >= 0:
+                (self._failed if known.failed else self._waiting).append((known.since, known.job))
+        self._orphans = {(fact.job, fact.attempt): fact for fact in state.orphans}
 
     def take(self, facts: Sequence[Fact]) -> None:
         """Facts of one second, sorted, each for the first time (`seen.facts_fresh`)."""
@@ -299,7 +337,8 @@ class Meter:
             self._jobs.pop(name, None)
             return
         job.since = end
-        (self._failed if reason is EndReason.FAILED else self._waiting).append((end, name))
+        job.failed = reason is EndReason.FAILED
+        (self._failed if job.failed else self._waiting).append((end, name))
 
     def _forget(self, now: int) -> None:
         for line, kept in ((self._failed, FAILED_KEPT), (self._waiting, WAITING_KEPT)):
