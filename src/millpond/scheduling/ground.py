@@ -18,7 +18,7 @@ from millpond.scheduling.ends import Ends
 from millpond.scheduling.kept import Kept
 from millpond.scheduling.pool import HOLD, LEAVE, RUN, Pool, Room, pool_size
 from millpond.scheduling.quota import Dims, Queue, tree_build
-from millpond.scheduling.rank import Claim, Walk, inner_queues, leaves_of, tenant_walk
+from millpond.scheduling.rank import Claim, Parts, Walk, inner_queues, leaves_of, tenant_walk
 from millpond.scheduling.snapshot import Hold, Job, NodeState, Seat, Settings
 from millpond.scheduling.standing import TenantStanding
 from millpond.scheduling.stock import Stock
@@ -75,6 +75,7 @@ class Ground:
         self.changed: set[Queue] = set()
         """Leaves whose ranks or shares may have changed since somebody last looked."""
         self._walks: dict[Queue, Walk] = {}
+        self._parts = Parts()
         self._standings = {tenant: _standing(tenant) for tenant in self.tree.root.children}
         self._unsettled: set[Queue] = set()
         self._worst: dict[Queue, int] = {}
@@ -327,7 +328,9 @@ class Ground:
         """The ranks of a tenant's running jobs, as they stand."""
         found = self._walks.get(tenant)
         if found is None:
-            found = self._walks[tenant] = tenant_walk(tenant, self.leaf_tasks)
+            found = self._walks[tenant] = tenant_walk(
+                tenant, self.leaf_tasks, parts=self._parts.of(self._standings[tenant], self.leaf_tasks)
+            )
         return found
 
     def walk_with(self, claim: Claim, without: frozenset[str]) -> Walk:
@@ -336,7 +339,10 @@ class Ground:
             walk, rank = self.walk(claim[0].tenant), self.claim_rank(*claim)
             if rank >= Rank.BORROWED_PROD or not walk.family:  # it takes nothing that somebody else ranks by
                 return Walk(walk.ranks, rank, walk.family)
-        return tenant_walk(claim[0].tenant, self.leaf_tasks, without=without, claim=claim)
+        tenant = claim[0].tenant
+        others = {task.leaf for name in without if (task := self.tasks.get(name)) is not None}
+        parts = self._parts.of(self._standings[tenant], self.leaf_tasks, others)
+        return tenant_walk(tenant, self.leaf_tasks, without=without, claim=claim, parts=parts)
 
     def claim_rank(self, leaf: Queue, milli: int, dims: Dims) -> Rank:
         """The rank of a claim that comes last."""

@@ -6,19 +6,24 @@ somebody may have to leave; `standing` keeps the ranks of claims up to date with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from millpond.domain.jobs import QueueClass
 from millpond.scheduling.decisions import Rank
 from millpond.scheduling.quota import Dims, Queue, Vector, fits, take
-from millpond.scheduling.standing import borrowed, inner_above
+from millpond.scheduling.standing import TenantStanding, borrowed, inner_above
 from millpond.scheduling.tasks import Task
 
 Claim = tuple[Queue, int, Dims]
 """Leaf, milli-cards and dimensions of a job that has no place yet."""
 
+_Rest = list[tuple[tuple[bool, bool, tuple[object, ...]], Task | None, Claim]]
+"""Those who do not fit their own leaf, or the claim (None), with what orders them: the claim last, prod first."""
+
 _NOBODY: frozenset[str] = frozenset()
+_PLACE = itemgetter(0)
 
 
 @dataclass(slots=True)
@@ -33,84 +38,126 @@ class Walk:
     family: bool = False
 
 
+@dataclass(slots=True)
+class Part:
+    """What a walk finds in one leaf, whoever else is there: ``ranks`` of those who fit its own, ``rest`` the others.
+
+    ``used``: milli-cards that those of ``ranks`` take, by dimension; ``guarantee`` and ``deserved``: what they leave.
+    """
+
+    ranks: dict[str, Rank]
+    rest: _Rest
+    used: Vector
+    guarantee: Vector
+    deserved: Vector
+
+
+def leaf_walk(leaf: Queue, tasks: Iterable[Task]) -> Part:
+    """Walk one leaf; ``tasks`` are its ranked ones, in leaf order."""
+    part = Part({}, [], [0] * len(leaf.deserved), list(leaf.guarantee), list(leaf.deserved))
+    if leaf.klass is QueueClass.BESTEFFORT:
+        for task in tasks:
+            part.ranks[task.id] = Rank.OPPORTUNISTIC
+        return part
+    prod = leaf.klass is not QueueClass.PROD
+    for task in tasks:
+        rank = _own(part.guarantee, part.deserved, task.milli, task.dims)
+        if rank is None:
+            part.rest.append(((False, prod, task.key), task, (leaf, task.milli, task.dims)))
+        else:
+            part.ranks[task.id] = rank
+            take(part.used, -task.milli, task.dims)
+    return part
+
+
+class Parts:
+    """The walks of single leaves, kept until somebody comes or goes there."""
+
+    def __init__(self) -> None:
+        self._known: dict[Queue, tuple[int, Part]] = {}
+
+    def of(
+        self, standing: TenantStanding, tasks: Mapping[Queue, Iterable[Task]], without: Collection[Queue] = ()
+    ) -> dict[Queue, Part]:
+        """Those of a tenant's leaves but `without`; ``tasks`` are those of each leaf, in leaf order."""
+        found: dict[Queue, Part] = {}
+        for leaf, mine in standing.leaves.items():
+            if leaf in without:
+                continue
+            known = self._known.get(leaf)
+            if known is None or known[0] != mine.stamp:
+                known = (mine.stamp, leaf_walk(leaf, [task for task in tasks[leaf] if task.ranked]))
+                self._known[leaf] = known
+            found[leaf] = known[1]
+        return found
+
+
 def tenant_walk(
     tenant: Queue,
     tasks: Mapping[Queue, Iterable[Task]],
     *,
     without: frozenset[str] = _NOBODY,
     claim: Claim | None = None,
+    parts: Mapping[Queue, Part] | None = None,
 ) -> Walk:
     """Walk one tenant.
 
-    ``tasks`` are those of each leaf, in leaf order; ``without`` are taken out; ``claim`` comes last.
+    ``tasks`` are those of each leaf, in leaf order; ``without`` are taken out; ``claim`` comes last.  ``parts`` are the
+    leaves that have been walked already, with nobody of them to be taken out.
     """
     walk = Walk()
-    ranked: dict[Queue, Vector] = {}
-    rest: list[tuple[bool, bool, tuple[object, ...], Task | None, Claim]] = []
-
-    def count(leaf: Queue, milli: int, dims: Dims) -> None:
-        for queue in leaf.path[1:-1]:
-            left = ranked.get(queue)
-            if left is None:
-                left = ranked[queue] = list(queue.deserved)
-            take(left, milli, dims)
-
+    left = {queue: list(queue.deserved) for queue in inner_queues(tenant)}
+    rest: _Rest = []
     for leaf in leaves_of(tenant):
-        mine = [task for task in tasks.get(leaf, ()) if task.ranked and task.id not in without]
-        if leaf.klass is QueueClass.BESTEFFORT:
-            walk.ranks.update((task.id, Rank.OPPORTUNISTIC) for task in mine)
-            continue
-        guarantee, deserved = list(leaf.guarantee), list(leaf.deserved)
-        prod = leaf.klass is not QueueClass.PROD
-        for task in mine:
-            rank = _own(guarantee, deserved, task.milli, task.dims)
-            if rank is None:
-                rest.append((False, prod, task.key, task, (leaf, task.milli, task.dims)))
-                continue
-            walk.ranks[task.id] = rank
-            count(leaf, task.milli, task.dims)
+        part = None if parts is None else parts.get(leaf)
+        if part is None:
+            part = leaf_walk(leaf, [task for task in tasks.get(leaf, ()) if task.ranked and task.id not in without])
+        walk.ranks.update(part.ranks)
+        rest += part.rest
+        inner = leaf.path[1:-1]
+        if leaf.klass is not QueueClass.BESTEFFORT:
+            for queue in inner:
+                mine = left[queue]
+                for dim, used in enumerate(part.used):
+                    mine[dim] -= used
         if claim is not None and claim[0] is leaf:
-            walk.claim = _own(guarantee, deserved, claim[1], claim[2])
+            if leaf.klass is QueueClass.BESTEFFORT:
+                walk.claim = Rank.OPPORTUNISTIC
+                continue
+            walk.claim = _own(list(part.guarantee), list(part.deserved), claim[1], claim[2])
             if walk.claim is None:
-                rest.append((True, prod, (), None, claim))
+                rest.append(((True, leaf.klass is not QueueClass.PROD, ()), None, claim))
             else:
-                count(*claim)
-    if claim is not None and claim[0].klass is QueueClass.BESTEFFORT:
-        walk.claim = Rank.OPPORTUNISTIC
-    rest.sort(key=lambda item: item[:3])
-    _family(walk, tenant, rest, ranked, count)
+                for queue in inner:
+                    take(left[queue], claim[1], claim[2])
+    rest.sort(key=_PLACE)
+    _family(walk, rest, left)
     return walk
 
 
-_Rest = list[tuple[bool, bool, tuple[object, ...], Task | None, Claim]]
-
-
-def _family(
-    walk: Walk, tenant: Queue, rest: _Rest, ranked: dict[Queue, Vector], count: Callable[[Queue, int, Dims], None]
-) -> None:
+def _family(walk: Walk, rest: _Rest, left: dict[Queue, Vector]) -> None:
     """What the tenant's own leaves leave idle, project first; the others borrow."""
-    for queue in inner_queues(tenant):
-        ranked.setdefault(queue, list(queue.deserved))
     for depth in (2, 1):
         still: _Rest = []
         failed: set[Claim] = set()  # what is left only becomes less
         for item in rest:
-            size = item[4]
+            size = item[2]
             if size in failed:
                 still.append(item)
                 continue
             leaf, milli, dims = size
             inner = inner_above(leaf.path[1:-1], depth)
-            if not inner or not all(fits(ranked[queue], milli, dims) for queue in inner):
+            if not inner or not all(fits(left[queue], milli, dims) for queue in inner):
                 failed.add(size)
                 still.append(item)
                 continue
-            walk.family |= item[3] is not None
-            _rank_set(walk, item[3], Rank.FAMILY)
-            count(leaf, milli, dims)
+            walk.family |= item[1] is not None
+            _rank_set(walk, item[1], Rank.FAMILY)
+            for queue in leaf.path[1:-1]:
+                take(left[queue], milli, dims)
         rest = still
     for item in rest:
-        _rank_set(walk, item[3], borrowed(item[4][0]))
+        _rank_set(walk, item[1], borrowed(item[2][0]))
 
 
 def _rank_set(walk: Walk, task: Task | None, rank: Rank) -> None:
