@@ -40,7 +40,7 @@ from millpond.metering.facts import Event, Fact, Shape
 from millpond.metering.hours import month_period
 from millpond.metering.seen import BATCH
 
-FACTS = {"short": (200_000, 2_000_000), "full": (1_000_000, 10_000_000)}
+FACTS = {"short": (500_000, 2_000_000), "full": (1_000_000, 10_000_000)}
 SLOTS = 5_000
 """Attempts that are open at a time: a pool of some thousand cards."""
 
@@ -154,15 +154,15 @@ def _once(count: int) -> dict[str, float]:
 
         begin = time.process_time()
         pipeline.run(told(), seen)
-        metered = time.process_time() - begin - making
+        totals = pipeline.totals()
+        rated = time.process_time() - begin - making
         begin = time.process_time()
         buckets = sum(1 for _ in pipeline.buckets())
-        totals = pipeline.totals()
         lines = sum(1 for _ in pipeline.lines())
         spent = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
-        "metered": metered,
+        "rated": rated,
         "written": spent,
         "peak": peak,
         "buckets": buckets,
@@ -222,7 +222,7 @@ def _reading() -> float:
 def run(mode: Mode) -> list[Figure]:
     few, many = FACTS[mode]
     small, large = _process(few), _process(many)
-    rate = many / (large["metered"] + large["written"])
+    rate = many / large["rated"]
     mark, missing = _mark(many, large["net"])
     note = f"{many:,} facts, {large['buckets']:,.0f} buckets, {large['lines']:,.0f} lines; ids and sums in files"
     return [
@@ -238,7 +238,13 @@ def run(mode: Mode) -> list[Figure]:
             missing=missing,
             note=note,
         ),
-        Figure("rate", "facts metered only", many / large["metered"], "/s", note="without writing buckets and lines"),
+        Figure(
+            "rate",
+            "the same, rows read back",
+            many / (large["rated"] + large["written"]),
+            "/s",
+            note="and every bucket and line read, sorted, as --json does",
+        ),
         Figure("rate", f"peak memory, {few:,} facts", small["peak"], "MiB"),
         Figure("rate", f"peak memory, {many:,} facts", large["peak"], "MiB"),
         Figure(

@@ -39,6 +39,19 @@ WAITING_KEPT: Final = 90 * 86_400
 LOOK: Final = 3_600
 """Seconds between looks for such jobs."""
 
+# Enumerations are slow to hash and to look up, which shows at ten million facts.
+_STARTED: Final = Event.STARTED
+_AGAIN: Final = Event.STARTED_AGAIN
+_ENDED: Final = Event.ENDED
+_CHECKPOINTED: Final = Event.CHECKPOINTED
+_LOSES: Final = 1
+_FAULT: Final = 2
+_OVER: Final = 4
+_KINDS: Final = {
+    reason.value: _LOSES * (reason in LOSING) + _FAULT * (reason in FAULTS) + _OVER * (reason in OVER)
+    for reason in EndReason
+}
+
 
 class Span(NamedTuple):
     """Use of ``shape`` in [start, end).  ``lost``: work that was undone.  ``sign`` −1: taken back."""
@@ -170,8 +183,7 @@ class Meter:
         """Facts of one second, sorted, each for the first time (`seen.facts_fresh`)."""
         later: list[Fact] = []
         for fact in facts:
-            event = fact.event
-            if event is Event.STARTED:
+            if fact.event is _STARTED:
                 self._started(fact)
             elif not self._applied(fact):
                 later.append(fact)
@@ -203,8 +215,8 @@ class Meter:
         key = (fact.job, fact.attempt)
         shape = fact.shape
         assert shape is not None  # noqa: S101  the files and the server make no other starts
-        orphan = self._orphans.pop(key, None)
-        if orphan is not None:
+        if self._orphans and key in self._orphans:
+            orphan = self._orphans.pop(key)
             text = f"the attempt ends {fact.time - orphan.time} s before it starts"
             self._sink.alarm(Alarm(orphan.time, AlarmCode.NEGATIVE, fact.job, fact.attempt, text, orphan.id))
             return
@@ -222,15 +234,15 @@ class Meter:
         """Whether the fact's attempt is open, so that it means something."""
         run = self._open.get((fact.job, fact.attempt))
         event = fact.event
-        if event is Event.STARTED_AGAIN:
+        if event is _AGAIN:
             self._twice(fact)
         elif run is None:
             return False
-        elif event is Event.ENDED:
+        elif event is _ENDED:
             self._ended(run, fact)
         elif fact.time < run.start:
             self._gap(fact, f"{event.name.lower()} before the attempt starts")
-        elif event is Event.CHECKPOINTED:
+        elif event is _CHECKPOINTED:
             run.saved = max(run.saved, fact.time)
             if not run.segments[0][1].service:
                 self._job_saved(fact.job)
@@ -252,10 +264,11 @@ class Meter:
             self._sink.alarm(Alarm(end, AlarmCode.NEGATIVE, run.job, run.attempt, text, fact.id))
             return
         lost_from = end
+        kind = _KINDS[reason._value_]
         job = self._jobs.get(run.job)
-        if reason in LOSING and not shape.service:
+        if kind & _LOSES and not shape.service:
             known = run.saved >= 0 or (job is not None and job.saved)
-            if known or reason in FAULTS:
+            if known or kind & _FAULT:
                 lost_from = min(end, max(run.saved, run.start))
             elif not run.disputed:
                 if job is None:
@@ -266,7 +279,10 @@ class Meter:
         elif not run.disputed:
             self._tell_end(run, end, lost_from)
         if job is not None:
-            self._job_left(run.job, job, end, reason)
+            if kind & _OVER:
+                self._jobs.pop(run.job, None)
+            else:
+                self._job_left(run.job, job, end, reason)
 
     def _tell_end(self, run: _Run, end: int, lost_from: int) -> None:
         if run.told < lost_from:
@@ -333,9 +349,6 @@ class Meter:
         job.full.clear()
 
     def _job_left(self, name: str, job: _Job, end: int, reason: EndReason) -> None:
-        if reason in OVER:
-            self._jobs.pop(name, None)
-            return
         job.since = end
         job.failed = reason is EndReason.FAILED
         (self._failed if job.failed else self._waiting).append((end, name))

@@ -11,6 +11,8 @@ from typing import Protocol
 
 from millpond.metering.facts import Event, Fact
 
+_STARTED = Event.STARTED
+
 BATCH = 16_384
 """Facts that are held while their ids are looked up."""
 
@@ -65,7 +67,7 @@ def _fresh(held: list[Fact], seen: Seen) -> list[Fact]:
     held.sort()
     new = seen.claim([fact.id for fact in held])
     fresh = [fact for fact, first in zip(held, new, strict=True) if first]
-    starts = [index for index, fact in enumerate(fresh) if fact.event is Event.STARTED]
+    starts = [index for index, fact in enumerate(fresh) if fact.event is _STARTED]
     first_starts = seen.claim([start_key(fresh[index].job, fresh[index].attempt) for index in starts])
     for index, first in zip(starts, first_starts, strict=True):
         if not first:

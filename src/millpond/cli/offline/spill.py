@@ -6,12 +6,12 @@ behind, however the command ends.
 
 from __future__ import annotations
 
-import heapq
 import marshal
 import tempfile
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from typing import IO, Any, Final
+from typing import IO, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,14 @@ from millpond.metering.buckets import SumKey
 RUN: Final = 1 << 20
 """Keys of one sorted run on disk, 16 bytes each."""
 
-SUMS: Final = 100_000
+SUMS: Final = 50_000
 """Sums that are held in memory."""
 
-CHUNK: Final = 1_000
+CHUNK: Final = 250
 """Rows that are read at a time from each run of sums."""
 
-Words = NDArray[np.uint64]
+Words: TypeAlias = NDArray[np.uint64]
+Row: TypeAlias = tuple[SumKey, int, int]
 
 
 class SpilledSeen:
@@ -121,11 +122,10 @@ class SpilledSums:
             self._spill()
 
     def rows(self) -> Iterator[tuple[SumKey, int, int]]:
-        newest = ((key, *self._sums[key]) for key in sorted(self._sums))
         runs = [_Run(self._file, start, end) for start, end in self._starts if self._file is not None]
         current: SumKey | None = None
         first = second = 0
-        for key, one, two in heapq.merge(newest, *runs):
+        for key, one, two in _merged([iter([self._newest()]), *map(iter, runs)]):
             if key == current:
                 first, second = first + one, second + two
                 continue
@@ -134,6 +134,9 @@ class SpilledSums:
             current, first, second = key, one, two
         if current is not None and (first or second):
             yield current, first, second
+
+    def _newest(self) -> list[Row]:
+        return sorted((key, first, second) for key, (first, second) in self._sums.items())
 
     def close(self) -> None:
         """Forget everything."""
@@ -144,7 +147,7 @@ class SpilledSums:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="millpond-sums-")  # noqa: SIM115  until close()
         start = self._file.seek(0, 2)
-        rows = [(key, *self._sums[key]) for key in sorted(self._sums)]
+        rows = self._newest()
         for begin in range(0, len(rows), CHUNK):
             marshal.dump(rows[begin : begin + CHUNK], self._file)
         self._starts.append((start, self._file.tell()))
@@ -152,16 +155,41 @@ class SpilledSums:
 
 
 class _Run:
-    """Rows of a run, read a chunk at a time; several runs share one file."""
+    """Rows of a run, a chunk at a time; several runs share one file."""
 
     def __init__(self, file: IO[bytes], start: int, end: int) -> None:
         self._file = file
         self._at = start
         self._end = end
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[list[Row]]:
         while self._at < self._end:
             self._file.seek(self._at)
-            rows = marshal.load(self._file)  # noqa: S302  we wrote it
+            rows: list[Row] = marshal.load(self._file)  # noqa: S302  we wrote it
             self._at = self._file.tell()
-            yield from rows
+            yield rows
+
+
+def _merged(runs: Sequence[Iterator[list[Row]]]) -> Iterator[Row]:
+    """Rows of sorted runs, which come in chunks, in order.
+
+    All rows up to the smallest end of a chunk are there, so they are taken from every run and sorted at once: sorting
+    is done in C, and mostly finds what is sorted already.
+    """
+    heads = [(rows, run) for run in runs for rows in (next(run, []),) if rows]
+    while heads:
+        limit = min(rows[-1] for rows, _ in heads)
+        batch: list[Row] = []
+        left = []
+        for rows, run in heads:
+            if rows[0] > limit:
+                left.append((rows, run))
+                continue
+            cut = bisect_right(rows, limit)
+            batch += rows[:cut]
+            rest = rows[cut:] or next(run, [])
+            if rest:
+                left.append((rest, run))
+        batch.sort()
+        yield from batch
+        heads = left
