@@ -10,13 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millpond.billing.pipeline import Pipeline
-from millpond.billing.rating import Rules
+from millpond.billing.prices import PriceBook
+from millpond.billing.rating import Rater, Rules
 from millpond.cli.offline.rate_output import rating_json
 from millpond.domain.jobs import EndReason
 from millpond.metering.alarms import AlarmCode
+from millpond.metering.buckets import SumsInMemory
 from millpond.metering.conservation import CardUse, Stretch, conservation
 from millpond.metering.facts import Event, Fact
-from millpond.metering.hours import Hours
+from millpond.metering.hours import Hours, month_period
 from millpond.metering.meter import Meter
 from millpond.metering.sealing import span_book
 from millpond.metering.seen import SeenInMemory, facts_fresh
@@ -200,6 +202,21 @@ def test_months_share_out_all_use(facts: list[Fact]) -> None:
 def _ends(facts: Sequence[Fact], start: Fact) -> bool:
     same = [fact for fact in facts if (fact.job, fact.attempt) == (start.job, start.attempt)]
     return any(fact.event is Event.ENDED for fact in same)
+
+
+@given(days(), st.booleans())
+def test_bookings_are_rated_as_spans_are(facts: list[Fact], lost: bool) -> None:
+    book, rules, hours = PriceBook(version(SHANGHAI) for version in PRICES), Rules(bill_lost_work=lost), Hours(SHANGHAI)
+    told = metered(facts, BEGIN + 100_000)
+    for month in ("2026-11", "2026-12"):
+        period, sums = month_period(month, SHANGHAI), [SumsInMemory() for _ in range(4)]
+        by_span, by_booking = Rater(period, book, rules, *sums[:2]), Rater(period, book, rules, *sums[2:])
+        for span in told.spans:
+            by_span.span(span)
+            for booking in span_book(span, hours, sealed_until=0):
+                by_booking.booking(booking)
+        assert list(sums[2].rows()) == list(sums[0].rows())
+        assert list(sums[3].rows()) == list(sums[1].rows())
 
 
 @given(days())

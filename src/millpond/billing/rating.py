@@ -20,6 +20,7 @@ from millpond.metering.buckets import Sums
 from millpond.metering.facts import Shape
 from millpond.metering.hours import Period
 from millpond.metering.meter import Ended, Span
+from millpond.metering.sealing import Booking
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,16 @@ class Rater:
             until = end if index == len(moments) or moments[index] > end else moments[index]
             self._add(span.job, shape, versions[index], rate * (until - start), 0)
             start, index = until, index + 1
+
+    def booking(self, booking: Booking) -> None:
+        """The same from what was booked by the hour: in the period that carries it, at the price of when it happened.
+
+        For a span and for its bookings the sums are the same, since prices change at full hours.
+        """
+        shape = booking.shape
+        amount = booking.milli_seconds - (0 if self._rules.bill_lost_work else booking.lost_milli_seconds)
+        if amount and self._start <= booking.booked < self._end:
+            self._add(booking.job, shape, self._book.at(shape.sku, shape.klass, booking.hour), amount, 0)
 
     def ended(self, ended: Ended) -> None:
         """The minimum of an attempt, in the period and at the price of the moment at which it ends."""

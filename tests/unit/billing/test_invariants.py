@@ -11,8 +11,9 @@ from millpond.billing.idle import idle_spread
 from millpond.billing.invoices import invoice_totals, issue_check, tax_lines
 from millpond.billing.money import decimal_round_text, money_parse, money_sum
 from millpond.billing.prices import PriceBook
-from millpond.billing.rating import Line, LineKey, Rules, amount_of, card_hours, rating_deltas
+from millpond.billing.rating import Line, LineKey, Lines, Rater, Rules, amount_of, card_hours, rating_deltas
 from millpond.domain.errors import Conflict, InvalidInput
+from millpond.metering.buckets import SumsInMemory
 from millpond.metering.clocks import skew_judge, time_align
 from millpond.metering.conservation import CardUse, Stretch, conservation
 from millpond.metering.facts import fact_id, share_of_memory
@@ -284,6 +285,26 @@ def test_invariant_19_late_use_is_a_correction_in_the_open_hour() -> None:
     corrections = [(booking.booked, booking.hour, booking.milli_seconds) for booking in late if booking.correction]
     assert corrections == [(sealed, T, -4 * 1200 * 1000)]
     assert sum(booking.milli_seconds for booking in (*bookings, *late)) == 4 * 2400 * 1000
+
+
+def test_invariant_19_a_correction_has_the_price_of_when_it_happened() -> None:
+    """An hour too much in November, learnt in December: −12.00 on December's bill, not −10.50."""
+    told = Told()
+    meter, hours = Meter(told), Hours(SHANGHAI)
+    december = month_period("2026-12", SHANGHAI)
+    meter.take([started(at("11-30 20:00"))])
+    meter.settle(december.start)
+    count = len(told.spans)
+    meter.take([ended(at("11-30 23:00"))])
+    book = PriceBook([TWELVE(SHANGHAI), TEN_50(SHANGHAI)])
+    priced, unpriced = SumsInMemory(), SumsInMemory()
+    rater = Rater(december, book, Rules(), priced, unpriced)
+    for span in told.spans[count:]:
+        for booking in span_book(span, hours, sealed_until=december.start):
+            rater.booking(booking)
+    lines = Lines(book, CNY, priced, unpriced)
+    assert [(line.key.version, line.amount.text()) for line in lines.lines()] == [("v1", "-12.00")]
+    assert lines.net().text() == "-12.00"
 
 
 def test_invariant_20_half_open_months_in_the_accounts_zone() -> None:
