@@ -4,7 +4,9 @@ A miss is how far from the middle a start lay, in thousandths of the way from P5
 quantiles of past misses correct the next forecast (split-conformal prediction: Vovk et al., *Algorithmic Learning in a
 Random World*, 2005, ch. 2), each horizon by its own past (Mondrian, ch. 4), since a start in five minutes and one
 tomorrow are missed in different ways.  Who still waits has missed by at least so much already, and counts as that:
-looking at starts alone would believe the quick.
+looking at starts alone would believe the quick.  Jobs behind one queue are early or late together, so of each hour only
+a few promises count; else one crowded evening would teach everything (conformal prediction with groups: Dunn et al.,
+*Distribution-Free Prediction Sets for Two-Layer Hierarchical Models*, 2022).
 """
 
 from __future__ import annotations
@@ -21,14 +23,20 @@ HORIZON = 14 * 86_400
 SCORES_MIN = 30
 """Promises of one kind that must have been kept or broken before they correct new ones."""
 
-SCORES_MAX = 300
+SCORES_MAX = 600
 """Of one kind the latest count, until so many of them have started."""
+
+HOUR = 3_600
+PER_HOUR = 8
+"""So many promises of one hour count, spread over the near and the far: a hundred jobs behind one queue are early or
+late together, and say no more than a few of them do."""
 
 _CLASSES = (600, 1_800, 7_200, 28_800)
 """Seconds to the middle of a forecast that divide near from far."""
 
-_WIDTH_MIN = 60
-"""Intervals are taken to be at least this wide, seconds, when they are judged."""
+_WIDTH_MIN, _WIDTH_PART = 60, 4
+"""Intervals are taken to be at least this wide, seconds and part of the way to the middle, when they are judged:
+scenarios that happen to agree say little about how sure they are."""
 
 _POINTS = (100, 500, 900)
 
@@ -46,7 +54,7 @@ class Eta:
 class Score:
     """A raw forecast and what came of it, all in seconds from the moment of the promise.
 
-    ``started`` is false for a job that still waits, after ``start`` seconds.
+    ``started`` is false for a job that still waits, after ``start`` seconds.  ``made`` is the moment of the promise.
     """
 
     p10: int
@@ -54,6 +62,7 @@ class Score:
     p90: int
     start: int
     started: bool = True
+    made: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,7 @@ class Calibration:
 
 
 def calibration_make(scores: Iterable[Score]) -> Calibration:
-    """What past promises teach, the latest first; a horizon with too few of its own is taught by all together."""
+    """What past promises teach; a horizon with too few of its own is taught by all together."""
     common, groups = _Misses(), [_Misses() for _ in range(len(_CLASSES) + 1)]
     for score in scores:
         common.put(score)
@@ -99,22 +108,39 @@ def calibration_make(scores: Iterable[Score]) -> Calibration:
 
 
 class _Misses:
-    """Misses of one kind of promises."""
+    """Misses of one kind of promises, by the hour."""
 
     def __init__(self) -> None:
-        self._seen: list[tuple[int, bool]] = []
-        self._started = 0
+        self._hours: dict[int, list[Score]] = {}
 
     def put(self, score: Score) -> None:
-        if self._started < SCORES_MAX:
-            self._seen.append((_miss(score), score.started))
-            self._started += score.started
+        self._hours.setdefault(score.made // HOUR, []).append(score)
 
     def lesson(self) -> Lesson | None:
-        if self._started < SCORES_MIN:
+        seen: list[tuple[int, bool]] = []
+        started = 0
+        for hour in sorted(self._hours, reverse=True):
+            for score in _spread(self._hours[hour]):
+                seen.append((_miss(score), score.started))
+                started += score.started
+            if started >= SCORES_MAX:
+                break
+        if started < SCORES_MIN:
             return None
-        low, middle, high = survival_points(self._seen, _POINTS)
+        low, middle, high = survival_points(seen, _POINTS)
         return Lesson(low, middle, high)
+
+
+def _spread(scores: list[Score]) -> list[Score]:
+    """`PER_HOUR` of them, from the nearest to the farthest."""
+    if len(scores) <= PER_HOUR:
+        return scores
+    ordered = sorted(scores, key=_place)
+    return [ordered[(2 * number + 1) * len(ordered) // (2 * PER_HOUR)] for number in range(PER_HOUR)]
+
+
+def _place(score: Score) -> tuple[int, int, bool]:
+    return score.p50, score.start, score.started
 
 
 def _class(ahead: int) -> int:
@@ -129,5 +155,5 @@ def _miss(score: Score) -> int:
 
 def _widths(p10: int, p50: int, p90: int) -> tuple[int, int]:
     """How far P10 and P90 are from P50, at least a little."""
-    least = max(_WIDTH_MIN, p50 // 10)
+    least = max(_WIDTH_MIN, p50 // _WIDTH_PART)
     return max(p50 - p10, least), max(p90 - p50, least)

@@ -31,6 +31,9 @@ ANY_SIZE = -1
 RUNS_MIN = 5
 """Ended runs that a group needs before it says anything."""
 
+RUNS_MAX = 100
+"""The latest runs of a group that count: what people run changes, and old runs would outvote the new ones."""
+
 _ONE = 1_000_000_000
 """The whole, where shares are multiplied many times."""
 
@@ -51,12 +54,17 @@ class RunTimes:
 
 
 def times_make(runs: Iterable[RunRecord]) -> RunTimes:
-    """What runs say of each group with `RUNS_MIN` of them that ended."""
+    """What the latest runs say of each group with `RUNS_MIN` of them that ended.
+
+    `runs` by their start, the latest first: among those that began last, as many are still going as there should be.
+    """
     members: dict[Key, list[tuple[int, bool]]] = {}
     for run in runs:
         seen = (max(1, run.seconds), run.ended)
         for key in keys_of(run.user, run.name, run.milli):
-            members.setdefault(key, []).append(seen)
+            found = members.setdefault(key, [])
+            if len(found) < RUNS_MAX:
+                found.append(seen)
     return RunTimes(
         {
             key: survival_points(found, SHARES)

@@ -66,7 +66,7 @@ def score_make(promise: PromiseRecord, start: datetime, *, started: bool = True)
     made = promise.made_at
     p10, p50, late = (int((moment - made).total_seconds()) for moment in (promise.raw_p10, promise.raw_p50, start))
     p90 = int((promise.raw_p90 - made).total_seconds()) if promise.raw_p90 is not None else 2 * p50
-    return Score(p10, p50, p90, max(0, late), started)
+    return Score(p10, p50, p90, max(0, late), started, int(made.timestamp()))
 
 
 def scores_make(results: Iterable[tuple[PromiseRecord, datetime | None]], now: datetime) -> list[Score]:

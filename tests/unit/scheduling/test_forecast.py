@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from millpond.domain.jobs import JobSpec, JobState, JobType, QueuedAs
 from millpond.domain.records import JobRecord, PromiseRecord, RunRecord
-from millpond.scheduling.calibration import HORIZON, Calibration, Eta, Lesson, Score, calibration_make
+from millpond.scheduling.calibration import HORIZON, HOUR, Calibration, Eta, Lesson, Score, calibration_make
 from millpond.scheduling.forecast import SCENARIOS, forecast, share_of
-from millpond.scheduling.history import ANY_SIZE, SHARES, RunTimes, Span, span_of, survival_points, times_make
+from millpond.scheduling.history import ANY_SIZE, RUNS_MAX, SHARES, RunTimes, Span, span_of, survival_points, times_make
 from millpond.scheduling.promises import promise_differs, promises_new, score_make
 from millpond.scheduling.snapshot import Hold, Settings, Snapshot
 from tests.builders import draining, job, pool, queue, running, snapshot
 
-HOUR = 3600
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -95,9 +94,14 @@ def test_what_is_known_of_a_run() -> None:
     assert (unknown.at(0), unknown.at(1000)) == (10, 86_400)
 
 
+def hourly(count: int, *score: int, started: bool = True) -> list[Score]:
+    """The same promise in so many hours, and what came of it."""
+    return [Score(*score, started=started, made=HOUR * number) for number in range(count)]
+
+
 def test_past_promises_correct_new_ones() -> None:
-    assert calibration_make([Score(10, 20, 30, 25)] * 5) == Calibration()
-    late = [Score(1000, 2000, 3000, 2000 + 100 * number) for number in range(41)]
+    assert calibration_make(hourly(5, 10, 20, 30, 25)) == Calibration()
+    late = [Score(1000, 2000, 3000, 2000 + 100 * number, made=HOUR * number) for number in range(41)]
     learnt = calibration_make(late)
     assert learnt == Calibration((Lesson(400, 2000, 3600),) * 5)
     assert learnt.correct(Eta(1000, 2000, 3000), 0) == Eta(2400, 4000, 5600)
@@ -107,17 +111,34 @@ def test_past_promises_correct_new_ones() -> None:
 
 def test_each_horizon_has_its_own_lesson() -> None:
     """Near ones come in time, far ones twice as late: nobody pays for the others."""
-    near, far = [Score(50, 100, 150, 100)] * 30, [Score(20_000, 30_000, 40_000, 50_000)] * 30
+    near, far = hourly(30, 50, 100, 150, 100), hourly(30, 20_000, 30_000, 40_000, 50_000)
     learnt = calibration_make(near + far)
     assert learnt.correct(Eta(50, 100, 200), 0) == Eta(100, 100, 100)
     assert learnt.correct(Eta(20_000, 30_000, 40_000), 0) == Eta(50_000, 50_000, 50_000)
 
 
 def test_who_still_waits_counts_as_late_by_so_much_at_least() -> None:
-    quick, waiting = [Score(500, 1000, 1500, 1000)] * 30, [Score(500, 1000, 1500, 1400, started=False)] * 30
+    quick, waiting = hourly(30, 500, 1000, 1500, 1000), hourly(30, 500, 1000, 1500, 1400, started=False)
     alone, both = calibration_make(quick), calibration_make(quick + waiting)
     assert alone.correct(Eta(500, 1000, 1500), 0).p90 == 1000
     assert both.correct(Eta(500, 1000, 1500), 0).p90 == 1400
+
+
+def test_a_crowd_of_one_hour_counts_as_a_few() -> None:
+    """A thousand jobs behind one late queue do not outvote thirty hours in which starts came as told."""
+    sound = hourly(30, 500, 1000, 1500, 1000)
+    crowd = [Score(500, 1000, 1500, 4000 + number, made=HOUR * 99) for number in range(1000)]
+    learnt = calibration_make([*crowd, *sound]).correct(Eta(500, 1000, 1500), 0)
+    assert learnt.p50 == 1000
+    assert learnt.p90 is not None
+    assert 4000 < learnt.p90 < 5000
+    assert calibration_make(crowd) == Calibration()
+
+
+def test_old_runs_do_not_outvote_new_ones() -> None:
+    new = [RunRecord("ann", "t", 1000, 60, ended=True)] * RUNS_MAX
+    old = [RunRecord("ann", "t", 1000, 9000, ended=True)] * 1000
+    assert times_make([*new, *old]).groups["ann", "t", 1000] == (60,) * 11
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.booleans()), min_size=1, max_size=30))
@@ -148,7 +169,7 @@ def test_who_is_told_what() -> None:
     (made,) = promises_new({"j1": record}, {"j1": eta, "gone": eta}, {"j1": eta, "gone": eta}, {}, NOW)
     assert (made.attempt, made.p50, made.p90) == (1, NOW + timedelta(seconds=600), None)
     assert promises_new({"j1": record}, {"j1": soon}, {"j1": soon}, {}, NOW) == []
-    assert score_make(made, NOW + timedelta(seconds=700)) == Score(60, 600, 1200, 700)
+    assert score_make(made, NOW + timedelta(seconds=700)) == Score(60, 600, 1200, 700, made=int(NOW.timestamp()))
     later = NOW + timedelta(seconds=30)
     assert not promise_differs(made, _moved(made, later, 900))  # still inside
     assert promise_differs(_moved(made, NOW, 0, late=60), _moved(made, later, 1000))

@@ -126,7 +126,7 @@ def promises_prune(tx: Tx, actor: Actor, before: datetime) -> int:
 
 
 def run_list(tx: Tx, actor: Actor, now: datetime) -> list[RunRecord]:
-    """How long the `RECENT` latest attempts ran, or have run until `now`.  System only."""
+    """How long the `RECENT` latest attempts ran, or have run until `now`, the latest first.  System only."""
     system_only(actor)
     recent = select(ATTEMPTS).order_by(ATTEMPTS.c.id.desc()).limit(RECENT).subquery("recent")
     end = func.coalesce(recent.c.ended_at, literal(now, Moment))
@@ -136,5 +136,6 @@ def run_list(tx: Tx, actor: Actor, now: datetime) -> list[RunRecord]:
         select(JOBS.c.user, JOBS.c.name, recent.c.milli, seconds, func.coalesce(alone, false()))
         .join(JOBS, JOBS.c.id == recent.c.job)
         .where(recent.c.started_at.is_not(None))
+        .order_by(recent.c.started_at.desc(), recent.c.id.desc())
     )
     return [RunRecord(*row) for row in tx.execute(statement).all()]
