@@ -154,12 +154,14 @@ def _selections(own: int) -> Iterator[int]:
 def _grow(choice: Choice, mask: int, banned: int) -> int | None:
     """Add the cheapest room, or where rooms are enough the cheapest victim, until all is well."""
     place = len(choice.order)
-    ready = False  # who has left once leaves no room less, and who was passed over once is not looked at again
+    ready = dry = False  # rooms that are free stay so; where no room more can come free, none can with more victims;
+    # and who was passed over once is not looked at again
     while not choice.enough(mask):
         step = 0
         ready = ready or choice.victims.ready_count(mask, choice.need) >= choice.need
-        if not ready:
+        if not (ready or dry):
             step = choice.step(mask, banned)
+            dry = not step
         excluded = mask | banned
         while not step and place:
             place -= 1

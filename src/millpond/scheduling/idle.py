@@ -2,48 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from millpond.scheduling.limits import Limits
 from millpond.scheduling.masks import bound_key
-from millpond.scheduling.order import Order
+from millpond.scheduling.order import Order, edge_of
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.snapshot import Job
 from millpond.scheduling.state import State
-from millpond.scheduling.waiting import Kin
+from millpond.scheduling.waiting import Kin, Line
 
 
 def idle_find(
-    state: State, limits: Limits, order: Order, barred: Mapping[str, list[str]], alike: Mapping[Kin, list[str]]
+    state: State,
+    limits: Limits,
+    order: Order,
+    barred: Mapping[str, list[str]],
+    alike: Mapping[Kin, list[str]],
+    able: Callable[[str], bool] | None = None,
 ) -> tuple[list[Job], list[Queue]]:
     """The jobs that nothing keeps waiting, and the leaves in which they wait for somebody who has cards now.
 
-    Whether there is a reason does not depend on priority, but for the reservations that bind: so one of a kin is asked.
-    ``barred`` are those for whom cards were reserved that a job found free, ``alike`` the same for its equals.
+    ``barred`` are those for whom cards were reserved that a job found free, ``alike`` the same for its equals.  With
+    ``able`` those too who would get cards now.
     """
-    jobs: list[Job] = []
-    leaves: list[Queue] = []
-    known: dict[Kin, dict[tuple[int, ...], bool]] = {}
-    reserved = {kept.job.id for kept in state.kept}
-    for line in state.waiters.busy.values():
-        waiting: Sequence[Job] = line.jobs
-        if line.leaf.fifo:
-            blocker = order.blocker(line.leaf)
-            if blocker is None:
-                continue
-            if blocker.id in state.tasks:
-                leaves.append(line.leaf)
-                continue
-            waiting = [blocker]
+    return _Idle(state, limits, barred, alike).find(order, able)
+
+
+class _Idle:
+    """Asks one of those for whom the answer is the same."""
+
+    def __init__(
+        self, state: State, limits: Limits, barred: Mapping[str, list[str]], alike: Mapping[Kin, list[str]]
+    ) -> None:
+        self._state = state
+        self._limits = limits
+        self._barred = barred
+        self._alike = alike
+
+    def find(self, order: Order, able: Callable[[str], bool] | None = None) -> tuple[list[Job], list[Queue]]:
+        """See `idle_find`."""
+        state, jobs, leaves = self._state, list[Job](), list[Queue]()
+        for line in state.waiters.busy.values():
+            waiting: Sequence[Job] = line.jobs
+            if line.leaf.fifo:
+                blocker = order.blocker(line.leaf)
+                waiting = [] if blocker is None else [blocker]
+                if blocker is not None and blocker.id in state.tasks:
+                    leaves.append(line.leaf)
+            jobs += self._line(line, waiting, able)
+        return jobs, leaves
+
+    def _line(self, line: Line, waiting: Sequence[Job], able: Callable[[str], bool] | None) -> list[Job]:
+        """Whether there is a reason depends on the reservations that bind, and who gets cards also on those who stand
+        behind in the leaf: so of a kin one is asked for each."""
+        state, found = self._state, list[Job]()
+        known: dict[tuple[Kin, tuple[int, ...]], bool] = {}
+        asked: dict[tuple[Kin, tuple[int, ...], tuple[bool, int] | None], bool] = {}
         for job in waiting:
             if job.id in state.tasks:
                 continue
             group = state.waiters.equals(job)
-            found, key = known.setdefault(group.kin, {}), bound_key(state, job, group.ask)
-            if key not in found:
-                found[key] = not limits.of(job)
-            if found[key]:
-                before = barred[job.id] if job.id in barred else alike.get(group.kin, [])
-                if reserved.isdisjoint(before):
-                    jobs.append(job)
-    return jobs, leaves
+            key = (group.kin, bound_key(state, job, group.ask))
+            if key not in known:
+                known[key] = self._limits.free(job)
+            if known[key] and not self._kept(job, group.kin):
+                found.append(job)
+            elif able is not None:
+                place = (*key, edge_of(state.leaf_tasks[line.leaf], job))
+                if place not in asked:
+                    asked[place] = able(job.id)
+                if asked[place]:
+                    found.append(job)
+        return found
+
+    def _kept(self, job: Job, kin: Kin) -> bool:
+        """Whether cards that it found free are still reserved."""
+        names = self._barred[job.id] if job.id in self._barred else self._alike.get(kin, [])
+        return any(kept.job.id in names for kept in self._state.kept)

@@ -38,6 +38,10 @@ class Limits:
             group.judged, group.bound, group.reasons = moment, kept, self._find(job, group.ask)
         return group.reasons
 
+    def free(self, job: Job) -> bool:
+        """Whether nothing keeps a job from starting: as `of`, without looking for all reasons."""
+        return not self._find(job, self._state.group(job).ask, first=True)
+
     def forget(self) -> None:
         """A node is in another state: more or less may be possible at all."""
         self._static.clear()
@@ -47,7 +51,8 @@ class Limits:
         self._pass += 1
         self._found.clear()
 
-    def _find(self, job: Job, ask: Ask) -> tuple[Reason, ...]:
+    def _find(self, job: Job, ask: Ask, *, first: bool = False) -> tuple[Reason, ...]:
+        """All reasons; ``first``: some, if there are any."""
         state = self._state
         shape = (job.gpu, ask)
         if shape not in self._static:
@@ -65,6 +70,8 @@ class Limits:
         reasons.extend(hours_reasons(state, job, sized[0]))
         if static is not None:
             return (*reasons, static)
+        if first and reasons:
+            return tuple(reasons)
         rooms = self._rooms(job, ask)
         if rooms and not (reasons and eviction_find(state, job, ask, limits=False)):
             reasons.extend(rooms)

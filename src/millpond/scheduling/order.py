@@ -205,7 +205,7 @@ def _same(kin: Kin, job: Job, reserved: Iterable[Job]) -> bool:
     return all(behind(first, other) is behind(job, other) for other in reserved)
 
 
-def _edge(tasks: list[Task], job: Job) -> tuple[bool, int] | None:
+def edge_of(tasks: list[Task], job: Job) -> tuple[bool, int] | None:
     """Where the first of a leaf's `tasks` stands who is behind a claim: (preemptible, -priority)."""
     if not (tasks and behind(tasks[-1].job, job)):
         return None
@@ -280,7 +280,7 @@ class Order:
             state, group = self._state, self._state.group(job)
             group.failed = self._now()
             kin = group.kin
-            kin.failed, kin.first, kin.edge = group.failed, job, _edge(state.leaf_tasks[group.leaf], job)
+            kin.failed, kin.first, kin.edge = group.failed, job, edge_of(state.leaf_tasks[group.leaf], job)
 
     def _now(self) -> int:
         """A number for the state and the reservations as they are."""

@@ -109,10 +109,10 @@ class Pass:
         self._judge_all()
         kept = [one.serial for one in self.state.kept]
         self._reserve_again()
-        if self.relieved or self._movable():
+        if self._movable():
             return None
-        if (freed != self.state.freed or kept != [one.serial for one in self.state.kept]) and not self._idle_again():
-            return None
+        if freed != self.state.freed or kept != [one.serial for one in self.state.kept]:
+            self._idle_again()
         return Plan(
             now=self.state.now,
             start=tuple(self.starts.values()),
@@ -170,10 +170,11 @@ class Pass:
             found = self._waits() if waits else {}
         return found
 
-    def _idle_again(self) -> bool:
-        """Judge again who has no reason to wait, where equals were passed; False where somebody lost his place."""
+    def _idle_again(self) -> None:
+        """Judge again who turns out to have no reason to wait, where equals were passed."""
         for _ in range(_ROUNDS):
-            jobs, leaves = idle_find(self.state, self.limits, self.order, self.barred, self.alike)
+            able, self.relieved = self._able if self.relieved else None, False
+            jobs, leaves = idle_find(self.state, self.limits, self.order, self.barred, self.alike, able)
             if not (jobs or leaves):
                 break
             for job in jobs:
@@ -183,9 +184,6 @@ class Pass:
                 self.order.reopen(leaf)
             self._judge_all()
             self._reserve_again()
-            if self.relieved:
-                return False
-        return True
 
     def _idle(self, job_id: str, known: tuple[Reason, ...] | None) -> bool:
         """Whether a job waits for nothing; ``known`` are its reasons where they have been asked for."""

@@ -40,13 +40,15 @@ class Walk:
 
 @dataclass(slots=True)
 class Part:
-    """What a walk finds in one leaf, whoever else is there: ``ranks`` of those who fit its own, ``rest`` the others.
+    """What a walk finds in one leaf, whoever else is there: ``rest`` are those who do not fit its own.
 
-    ``used``: milli-cards that those of ``ranks`` take, by dimension; ``guarantee`` and ``deserved``: what they leave.
+    ``ranks``: of all, if the family has nothing for them; ``sizes``: what those of ``rest`` ask for; ``used``:
+    milli-cards that the others take, by dimension; ``guarantee`` and ``deserved``: what they leave.
     """
 
     ranks: dict[str, Rank]
     rest: _Rest
+    sizes: set[Claim]
     used: Vector
     guarantee: Vector
     deserved: Vector
@@ -54,7 +56,7 @@ class Part:
 
 def leaf_walk(leaf: Queue, tasks: Iterable[Task]) -> Part:
     """Walk one leaf; ``tasks`` are its ranked ones, in leaf order."""
-    part = Part({}, [], [0] * len(leaf.deserved), list(leaf.guarantee), list(leaf.deserved))
+    part = Part({}, [], set(), [0] * len(leaf.deserved), list(leaf.guarantee), list(leaf.deserved))
     if leaf.klass is QueueClass.BESTEFFORT:
         for task in tasks:
             part.ranks[task.id] = Rank.OPPORTUNISTIC
@@ -63,7 +65,10 @@ def leaf_walk(leaf: Queue, tasks: Iterable[Task]) -> Part:
     for task in tasks:
         rank = _own(part.guarantee, part.deserved, task.milli, task.dims)
         if rank is None:
-            part.rest.append(((False, prod, task.key), task, (leaf, task.milli, task.dims)))
+            size = (leaf, task.milli, task.dims)
+            part.rest.append(((False, prod, task.key), task, size))
+            part.sizes.add(size)
+            part.ranks[task.id] = borrowed(leaf)
         else:
             part.ranks[task.id] = rank
             take(part.used, -task.milli, task.dims)
@@ -108,12 +113,14 @@ def tenant_walk(
     walk = Walk()
     left = {queue: list(queue.deserved) for queue in inner_queues(tenant)}
     rest: _Rest = []
+    sizes: set[Claim] = set()
     for leaf in leaves_of(tenant):
         part = None if parts is None else parts.get(leaf)
         if part is None:
             part = leaf_walk(leaf, [task for task in tasks.get(leaf, ()) if task.ranked and task.id not in without])
         walk.ranks.update(part.ranks)
         rest += part.rest
+        sizes |= part.sizes
         inner = leaf.path[1:-1]
         if leaf.klass is not QueueClass.BESTEFFORT:
             for queue in inner:
@@ -126,29 +133,34 @@ def tenant_walk(
                 continue
             walk.claim = _own(list(part.guarantee), list(part.deserved), claim[1], claim[2])
             if walk.claim is None:
+                sizes.add(claim)
                 rest.append(((True, leaf.klass is not QueueClass.PROD, ()), None, claim))
             else:
                 for queue in inner:
                     take(left[queue], claim[1], claim[2])
     rest.sort(key=_PLACE)
-    _family(walk, rest, left)
+    _family(walk, rest, sizes, left)
+    if claim is not None and walk.claim is None:
+        walk.claim = borrowed(claim[0])
     return walk
 
 
-def _family(walk: Walk, rest: _Rest, left: dict[Queue, Vector]) -> None:
-    """What the tenant's own leaves leave idle, project first; the others borrow."""
+def _family(walk: Walk, rest: _Rest, sizes: set[Claim], left: dict[Queue, Vector]) -> None:
+    """What the tenant's own leaves leave idle, project first; the others borrow.  ``sizes`` are those of ``rest``."""
     for depth in (2, 1):
+        able = {size for size in sizes if _fits_inner(size, depth, left)}  # what is left only becomes less
         still: _Rest = []
-        failed: set[Claim] = set()  # what is left only becomes less
-        for item in rest:
+        for place, item in enumerate(rest):
+            if not able:
+                still += rest[place:]
+                break
             size = item[2]
-            if size in failed:
+            if size not in able:
                 still.append(item)
                 continue
             leaf, milli, dims = size
-            inner = inner_above(leaf.path[1:-1], depth)
-            if not inner or not all(fits(left[queue], milli, dims) for queue in inner):
-                failed.add(size)
+            if not _fits_inner(size, depth, left):
+                able.discard(size)
                 still.append(item)
                 continue
             walk.family |= item[1] is not None
@@ -156,8 +168,16 @@ def _family(walk: Walk, rest: _Rest, left: dict[Queue, Vector]) -> None:
             for queue in leaf.path[1:-1]:
                 take(left[queue], milli, dims)
         rest = still
-    for item in rest:
-        _rank_set(walk, item[1], borrowed(item[2][0]))
+
+
+def _fits_inner(size: Claim, depth: int, left: dict[Queue, Vector]) -> bool:
+    """Whether a claim fits into what is left of the inner queues above its leaf."""
+    leaf, milli, dims = size
+    inner = inner_above(leaf.path[1:-1], depth)
+    for queue in inner:
+        if not fits(left[queue], milli, dims):
+            return False
+    return bool(inner)
 
 
 def _rank_set(walk: Walk, task: Task | None, rank: Rank) -> None:
