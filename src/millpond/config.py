@@ -52,6 +52,10 @@ class Settings(BaseSettings):
         ge=0,
         description="A guaranteed claim that waited so long may have guaranteed jobs moved; empty: never.",
     )
+    hold_back: int = Field(
+        default=0, ge=0, description="So many jobs may wait although they fit, so that others waste less; 0: none."
+    )
+    hold_back_for: int = Field(default=600, ge=0, description="Longest that a job is held back for that, seconds.")
     log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$", description="Least level logged.")
     otlp_endpoint: str = Field(default="", description="OpenTelemetry collector (HTTP); empty: no traces.")
 

@@ -56,6 +56,8 @@ def _begin(tx: Tx, settings: Settings, now: datetime) -> None:
         "reserve_after": settings.reserve_after,
         "consolidate_after": settings.consolidate_after,
         "regroup_after": settings.regroup_after,
+        "hold_back": settings.hold_back,
+        "hold_back_for": settings.hold_back_for,
     }
     settings_put(tx, SYSTEM, numbers)
 

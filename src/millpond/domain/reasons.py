@@ -29,6 +29,7 @@ class Code(StrEnum):
     CORDONED = "CORDONED"
     DRAINING = "DRAINING"
     ENGINE_REFUSED = "ENGINE_REFUSED"
+    HELD_BACK = "HELD_BACK"
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def _settings(node: Node | None) -> tuple[Settings, int, int]:
     if node is None:
         return Settings(), 20, 0
     names = ("min_runtime", "cooldown", "hold_timeout", "lost_work_cap", "consolidate_after", "assumed_limit",
-             "reserve_after", "regroup_after")  # fmt: skip
+             "reserve_after", "regroup_after", "hold_back", "hold_back_for")  # fmt: skip
     fields = Fields(node, (*names, "grace", "drain"), "settings")
     seconds = duration_between(0, DECADE)
     default = Settings()
@@ -140,6 +140,8 @@ def _settings(node: Node | None) -> tuple[Settings, int, int]:
         assumed_limit=fields.value("assumed_limit", seconds, default.assumed_limit),
         reserve_after=fields.value("reserve_after", seconds, default.reserve_after),
         regroup_after=fields.optional("regroup_after", seconds),
+        hold_back=fields.value("hold_back", integer_between("number of jobs", 0, 100_000), default.hold_back),
+        hold_back_for=fields.value("hold_back_for", seconds, default.hold_back_for),
     )
     return settings, fields.value("grace", seconds, 20), fields.value("drain", seconds, 0)
 

@@ -16,6 +16,7 @@ from millpond.domain.amounts import CARD
 from millpond.domain.queues import queue_ancestors
 from millpond.scheduling.check_claims import budgets, holds, order, warnings
 from millpond.scheduling.check_evictions import evictions
+from millpond.scheduling.check_holdback import held_back
 from millpond.scheduling.check_moves import moves
 from millpond.scheduling.check_reasons import reasons
 from millpond.scheduling.check_reserve import reservations
@@ -234,7 +235,7 @@ def _guarantees(world: World) -> Iterator[Violation]:
 
 RULES = (
     _lists, _seats, _cards, slices, geometry, topology, _processors, _caps, _guarantees, budgets, evictions,
-    warnings, holds, order, reasons, reservations, conservation,
+    warnings, holds, order, reasons, reservations, conservation, held_back,
 )  # fmt: skip
 
 _SAFETY = tuple(rule for rule in RULES if rule not in (order, reasons, reservations, conservation))

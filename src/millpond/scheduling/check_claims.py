@@ -15,7 +15,7 @@ from millpond.scheduling.decisions import Violation
 from millpond.scheduling.snapshot import Hold, Job, RunState
 
 _HOUR = 3600
-_ASIDE = frozenset({Code.BALANCE_HELD, Code.ENGINE_REFUSED})
+_ASIDE = frozenset({Code.BALANCE_HELD, Code.ENGINE_REFUSED, Code.HELD_BACK})
 _PROD_GRACE = 20
 
 

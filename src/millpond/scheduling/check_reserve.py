@@ -219,7 +219,9 @@ def reservations(world: World) -> Iterator[Violation]:
 
 def _delayed(world: World, later: Later) -> Iterator[Violation]:
     """Starts that surely came after the reserved job and push its time back."""
-    job = later.use.job
+    job, settings = later.use.job, world.snapshot.settings
+    if settings.hold_back and job.submitted + settings.hold_back_for > world.snapshot.now:
+        return  # it may have been held back while others went first, and have got its reservation afterwards
     held = {hold.job for hold in world.snapshot.holds}
     for use in (use for name, use in world.starts.items() if name not in held):
         other = use.job

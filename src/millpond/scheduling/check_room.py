@@ -12,7 +12,7 @@ from millpond.scheduling.check_world import World
 from millpond.scheduling.decisions import Violation, Wait
 from millpond.scheduling.snapshot import Job
 
-EXCUSES = frozenset({Code.CARD_HOURS_EXHAUSTED, Code.BALANCE_HELD, Code.ENGINE_REFUSED})
+EXCUSES = frozenset({Code.CARD_HOURS_EXHAUSTED, Code.BALANCE_HELD, Code.ENGINE_REFUSED, Code.HELD_BACK})
 """Reasons for which a job may wait although idle cards and its quotas would let it start."""
 
 

@@ -11,6 +11,7 @@ from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.consolidate import moves_find
 from millpond.scheduling.decisions import Evict, HoldFor, Plan, Rank, Start, Wait
 from millpond.scheduling.fit import ask_make
+from millpond.scheduling.holdback import Window
 from millpond.scheduling.idle import idle_find
 from millpond.scheduling.leavers import Awaited
 from millpond.scheduling.limits import Limits
@@ -23,6 +24,7 @@ from millpond.scheduling.quota import Queue
 from millpond.scheduling.reasons import (
     behind_reason,
     blocked_reasons,
+    held_back_reason,
     overtaken_reason,
     preempting_reason,
     reserved_reason,
@@ -73,6 +75,7 @@ class Pass:
         state.pool.demand_set(state.waiters.slices)
         options.begin()
         limits.begin()
+        self.window = Window(state, options)
         self.reserves = Reserves(state)
         self._keep_holds()
         self.order = Order(state, brief=brief)
@@ -105,6 +108,8 @@ class Pass:
 
     def brief(self) -> Plan | None:
         """The plan without those who wait; None where somebody lost his place or moves: then everybody is judged."""
+        if self.state.settings.hold_back:
+            return None
         freed = self.state.freed
         self._judge_all()
         kept = [one.serial for one in self.state.kept]
@@ -189,7 +194,7 @@ class Pass:
         """Whether a job waits for nothing; ``known`` are its reasons where they have been asked for."""
         if job_id in self.behind:
             return self._released(job_id)
-        if job_id in self.held:
+        if job_id in self.held or job_id in self.window.held:
             return False
         return not (self._reasons(self.state.jobs[job_id]) if known is None else known)
 
@@ -202,9 +207,14 @@ class Pass:
 
     def _lacks(self, name: str) -> bool:
         """Whether a waiting job has been judged and has got no cards."""
-        return name not in self.held and name not in self.behind
+        return name not in self.held and name not in self.behind and name not in self.window.held
 
     def _judge_all(self) -> None:
+        self._judge_queued()
+        while self.window.held and self._let_go():
+            self._judge_queued()
+
+    def _judge_queued(self) -> None:
         while (job := self.order.take()) is not None:
             rank = job_rank(self.state, job)
             self.reserves.rank_begin(rank)
@@ -212,6 +222,8 @@ class Pass:
                 self.reserves.settled(job)
                 continue
             self.waiting[job.id] = rank
+            if job.id in self.window.held:
+                continue
             self.reserves.blocked(job)
             leaf = self.state.leaf(job)
             if not leaf.fifo:
@@ -226,6 +238,13 @@ class Pass:
     def _judge(self, job: Job) -> bool:
         """Start a job or hold cards for it; False if it waits."""
         found = self.options.start(job)
+        if found is not None and self.window.wants(job, *found):
+            if not self.window.put(job):
+                return False
+            self._let_go(job)
+            if job.id in self.starts or job.id in self.window.held:
+                return job.id in self.starts
+            found = self.options.start(job)
         if found is not None:
             self._seat(job, *found)
             return True
@@ -264,6 +283,22 @@ class Pass:
             return None
         ask = self.state.group(job).ask
         return regrouping_find(self.state, job, ask) if self.options.permitted(job, ask) else None
+
+    def _let_go(self, judged: Job | None = None) -> bool:
+        """Start those who are held back and gain enough by now, or are too many.
+
+        Who no longer fits is judged again, if he is not just being ``judged``; True if that is somebody.
+        """
+        while (turn := self.window.take()) is not None:
+            job, place = turn
+            self.waiting.pop(job.id, None)
+            self._seat(job, *place)
+            self.reserves.settled(job)
+        lost = [job for job in self.window.lose() if job is not judged]
+        for job in lost:
+            self.waiting.pop(job.id, None)
+            self.order.back(job)
+        return bool(lost)
 
     # -- changes
 
@@ -373,6 +408,8 @@ class Pass:
             leaving = [self.state.tasks[victim].until for victim in held.victims]
             return (preempting_reason(held.victims, max(leaving, default=self.state.now), self.state.now),)
         reasons = list(self.limits.of(job))
+        if job.id in self.window.held and not reasons:
+            return (held_back_reason(self.window.until(job), self.state.now),)
         if job.id in self.barred and all(reason.code is not Code.RESERVED_FOR for reason in reasons):
             kept = [kept for kept in self.state.kept if kept.job.id in self.barred[job.id]]
             if kept:  # somebody who may has filled in since

@@ -139,6 +139,14 @@ def reserved_reason(now: int, kept: Iterable[Kept], ask: Ask) -> Reason:
     return Reason(Code.RESERVED_FOR, text, need=ask.total or None, jobs=names, until=until)
 
 
+def held_back_reason(until: int, now: int) -> Reason:
+    text = (
+        "it fits, but would waste cards that others can use; operators let a few such jobs wait for a better place, "
+        f"this one for {duration_write(until - now)} more at most"
+    )
+    return Reason(Code.HELD_BACK, text, until=until)
+
+
 def behind_reason(head: str) -> Reason:
     return Reason(Code.BEHIND, f"its queue is first in, first out, and {head} waits", jobs=(head,))
 

@@ -176,7 +176,7 @@ class PastEviction:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Policy numbers, in seconds."""
+    """Policy numbers, in seconds; but ``hold_back`` counts jobs: so many may wait although they fit."""
 
     min_runtime: int = 0
     cooldown: int = 60
@@ -186,6 +186,8 @@ class Settings:
     assumed_limit: int = 86_400
     reserve_after: int = 3600
     regroup_after: int | None = None
+    hold_back: int = 0
+    hold_back_for: int = 600
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,8 @@ class Trials:
 
     def _quick(self, job: Job, changed: Job) -> bool:
         fifo = self._state.leaf(job).fifo or self._state.leaf(changed).fifo
-        return self._settled and not fifo and job.id not in self._reserved
+        sure = self._settled and not self._state.settings.hold_back
+        return sure and not fifo and job.id not in self._reserved
 
     def _binding(self, changed: Job) -> bool:
         """Whether a reservation binds it at any size, or would if it had not taken another one's place as an elder."""

@@ -378,6 +378,7 @@ class Simulation:
     def _patience(self, job: Job) -> None:
         """A job begins to wait: there are moments at which it has waited long enough for more than its turn."""
         settings = self._base.settings
-        for patience in (settings.reserve_after, settings.consolidate_after, settings.regroup_after):
+        back = settings.hold_back_for if settings.hold_back else None
+        for patience in (settings.reserve_after, settings.consolidate_after, settings.regroup_after, back):
             if patience is not None and job.submitted + patience > self._time:
                 self._push(job.submitted + patience, _WAKE, "" if self._waits else job.id, 0, "")

@@ -107,9 +107,10 @@ holds:
 evictions: [{claimant: a/prod, victim: b/batch, time: -5, borrowed: false}]
 mix: {"A800:4": 2, "0.25 cpu=4000": 7}
 """,
-        "settings: {cooldown: 90s, grace: 5s}\n",
+        "settings: {cooldown: 90s, grace: 5s, hold_back: 3, hold_back_for: 2m}\n",
     )
     snapshot = loaded.snapshot
+    assert (snapshot.settings.hold_back, snapshot.settings.hold_back_for) == (3, 120)
     seats = (Seat("n1", (0, 1, 2, 3)), Seat("n2", (0, 1, 2, 3)))
     assert snapshot.holds == (Hold("p", seats, 70, ("v",)),)
     assert snapshot.evictions == (PastEviction("a/prod", "b/batch", -5, borrowed=False),)

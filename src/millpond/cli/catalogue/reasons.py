@@ -55,6 +55,10 @@ REASONS: dict[str, tuple[str, str]] = {
         "the engine, or the scheduler's own check, refused to start it",
         "引擎或调度器自检拒绝启动",
     ),
+    "reason.HELD_BACK": (
+        "it fits, but would waste cards; it waits until {until} at the latest for a better place",
+        "放得下，但会浪费卡；为等待更合适的位置暂缓，最迟到 {until}",
+    ),
 }
 
 ADVICE: dict[str, tuple[str, str]] = {
@@ -69,6 +73,7 @@ ADVICE: dict[str, tuple[str, str]] = {
     "try.DRAINING": ("millpond nodes", "millpond nodes"),
     "try.HELD": ("millpond release {job}", "millpond release {job}"),
     "try.PREEMPTING": ("millpond wait --for started {job}", "millpond wait --for started {job}"),
+    "try.HELD_BACK": ("millpond wait --for started {job}", "millpond wait --for started {job}"),
     "try.BACKOFF": ("millpond logs {job}", "millpond logs {job}"),
     "try.START_TIME": ("millpond wait --for started {job}", "millpond wait --for started {job}"),
     "try.DEPENDENCY": ("millpond describe {job}", "millpond describe {job}"),
