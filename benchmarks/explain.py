@@ -3,9 +3,12 @@
     python -m benchmarks.explain [--full]
 
 `why` is asked for waiting jobs spread over the whole queue of a pool of openb's 1 213 nodes on which 10 000 jobs wait,
-counterfactuals included.  The intervals are those that the forecast gives for the jobs of some days of the Philly
-trace, replayed on a pool of such a size that they keep `LOAD_PERCENT` of it busy: queues come and go.  At the moment of
-a forecast it is known how long those jobs ran that have ended, and for how long the others have run.
+counterfactuals included; then over HTTP on a live server with that pool, while jobs are submitted and stopped all the
+time (`benchmarks.busy`), beside the rebuild that such a question cost before.
+
+The intervals are those that the forecast gives for the jobs of some days of the Philly trace, replayed on a pool of
+such a size that they keep `LOAD_PERCENT` of it busy: queues come and go.  At the moment of a forecast it is known how
+long those jobs ran that have ended, and for how long the others have run.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ import heapq
 import sys
 import time
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 from benchmarks import openb
+from benchmarks.busy import busy_measure
 from benchmarks.figures import Figure, Mode, benchmark_main, progress, quantile
 from benchmarks.traces import TraceJob, philly_read
 from millpond.domain.cards import CardRequest
@@ -23,7 +28,7 @@ from millpond.domain.jobs import QueueClass
 from millpond.domain.nodes import CardKind, NodeSpec
 from millpond.domain.queues import CARDS, QueueConfig
 from millpond.domain.records import RunRecord
-from millpond.scheduling.calibration import Eta, Score, calibration_make
+from millpond.scheduling.calibration import HORIZON, Eta, Score, calibration_make
 from millpond.scheduling.decisions import Plan
 from millpond.scheduling.explain import Explainer
 from millpond.scheduling.forecast import WINDOW, Forecast
@@ -36,10 +41,12 @@ WAITING = 10_000
 TENANTS = 10
 PROJECTS = 3
 ASKED = {"short": 200, "full": 2_000}
+LIVE_S = {"short": 12.0, "full": 120.0}
+REBUILDS = {"short": 1, "full": 5}
 NOW = 1_000_000
 CARD_MEMORY = 32_768
 
-DAY = 86_400
+MINUTE, DAY = 60, 86_400
 FIRST_DAY = 40
 DAYS = {"short": 3, "full": 28}
 LOAD_PERCENT = 85
@@ -152,10 +159,8 @@ def settled(snapshot: Snapshot) -> tuple[Snapshot, Plan]:
     return snapshot, result
 
 
-def why_figures(asked: int) -> list[Figure]:
+def why_figures(asked: int, snapshot: Snapshot, result: Plan) -> list[Figure]:
     """Milliseconds of one `why`, median and p99."""
-    progress("explain: filling the pool")
-    snapshot, result = settled(crowded_pool())
     explainer = Explainer(snapshot)
     step = max(1, len(result.wait) // asked)
     times: list[float] = []
@@ -170,6 +175,29 @@ def why_figures(asked: int) -> list[Figure]:
     return [
         Figure("B11", "why_ms", quantile(times, 0.5), "ms", runs=len(times), aim=20, note=note),
         Figure("B11", "why_p99_ms", quantile(times, 0.99), "ms", runs=len(times), aim=20),
+    ]
+
+
+def busy_figures(mode: Mode, snapshot: Snapshot) -> list[Figure]:
+    """The same over HTTP, on a server whose pool is being written to."""
+    progress("explain: asking a live server")
+    busy = busy_measure(snapshot, LIVE_S[mode], REBUILDS[mode])
+    asked, own, runs = busy.asked, busy.own, len(busy.asked)
+    note = f"HTTP; {busy.written / busy.seconds:.0f} submissions a second, as many jobs stopped; {runs} questions"
+    fresh = "about a job submitted just before: waits until the pool has been judged with it"
+    return [
+        Figure("B11", "why_live_ms", quantile(asked, 0.5), "ms", runs=runs, aim=20, note=note),
+        Figure("B11", "why_live_p99_ms", quantile(asked, 0.99), "ms", runs=runs),
+        Figure("B11", "why_live_age_ms", quantile(busy.ages, 0.5), "ms", runs=runs, note="of the pool that answers"),
+        Figure("B11", "why_live_own_ms", quantile(own, 0.5), "ms", runs=len(own), note=fresh),
+        Figure(
+            "B11",
+            "why_rebuilt_ms",
+            quantile(busy.rebuilt, 0.5),
+            "ms",
+            runs=len(busy.rebuilt),
+            note="read, convert, plan, check and explain anew, as each question after a write did before",
+        ),
     ]
 
 
@@ -190,7 +218,7 @@ class Promise:
         if raw.p10 is None or raw.p50 is None:
             return None
         p90 = raw.p90 if raw.p90 is not None else raw.p50 * 2 - made
-        return Score(raw.p10 - made, raw.p50 - made, p90 - made, then - made, started)
+        return Score(raw.p10 - made, raw.p50 - made, p90 - made, then - made, started, made)
 
 
 @dataclass(slots=True)
@@ -207,7 +235,8 @@ class Replay:
     forecasts: int = 0
     promises: dict[str, Promise] = field(default_factory=dict)
     results: list[tuple[Promise, int]] = field(default_factory=list)
-    runs: list[RunRecord] = field(default_factory=list)
+    runs: list[tuple[int, RunRecord]] = field(default_factory=list)
+    """Those that have ended, with their start."""
     going: dict[str, int] = field(default_factory=dict)
     emptied: int = 0
     """How often nobody waited any more."""
@@ -223,7 +252,8 @@ class Replay:
             while ends and ends[0][0] <= now:
                 name = heapq.heappop(ends)[1]
                 resident.job_gone(name)
-                self.runs.append(self._run(name, now - self.going.pop(name), ended=True))
+                began = self.going.pop(name)
+                self.runs.append((began, self._run(name, now - began, ended=True)))
             while job is not None and job.submitted <= now:
                 resident.job_put(job)
                 waiting.add(job.id)
@@ -256,8 +286,10 @@ class Replay:
         self.forecasts += 1
         now = snapshot.now
         recent = [job for job in self.arrivals if now - WINDOW < job.submitted <= now]
-        going = (self._run(name, now - began, ended=False) for name, began in self.going.items())
-        rolled = Forecast(snapshot, times_make([*self.runs, *going]), arrivals=recent, scenarios=SCENARIOS)
+        going = [(began, self._run(name, now - began, ended=False)) for name, began in self.going.items()]
+        runs = sorted((*self.runs, *going), key=itemgetter(0), reverse=True)
+        times = times_make(run for _, run in runs)
+        rolled = Forecast(snapshot, times, arrivals=recent, scenarios=SCENARIOS)
         while rolled.step():
             pass
         calibration = calibration_make(self._scores(now))
@@ -318,7 +350,10 @@ def eta_figures(mode: Mode) -> list[Figure]:
     held = [told_held(promise.told, start) for promise, start in results]
     raw = [told_held(promise.raw, start) for promise, start in results]
     errors = [abs(start - promise.told.p50) for promise, start in results if promise.told.p50 is not None]
-    widths = [promise.told.p90 - promise.told.p10 for promise, _ in results if promise.told.p90 and promise.told.p10]
+    bounds = [interval(promise) for promise, _ in results]
+    widths = [last - first for first, last in bounds]
+    ratios = [(last + MINUTE) / (first + MINUTE) for first, last in bounds]
+    endless = sum(1 for promise, _ in results if promise.told.p90 is None)
     note = (
         f"{len(played.arrivals)} jobs of {DAYS[mode]} days, {played.forecasts} forecasts, {len(results)} promises "
         f"judged; the queue was empty again {played.emptied} times"
@@ -326,10 +361,27 @@ def eta_figures(mode: Mode) -> list[Figure]:
     coverage = 100 * sum(held) / max(1, len(held))
     return [
         Figure("B11", "eta_coverage", coverage, "%", runs=len(held), aim=75, better="more", note=note),
+        Figure("B11", "eta_coverage_from_80", abs(coverage - 80), "points", aim=5, note="75 to 85 % should hold"),
         Figure("B11", "eta_coverage_raw", 100 * sum(raw) / max(1, len(raw)), "%", runs=len(raw), note="uncorrected"),
         Figure("B11", "eta_median_error_s", quantile(errors or [0], 0.5), "s", runs=len(errors)),
         Figure("B11", "eta_median_width_s", quantile(widths or [0], 0.5), "s", runs=len(widths)),
+        Figure(
+            "B11",
+            "eta_median_ratio",
+            quantile(ratios or [0], 0.5),
+            "×",
+            runs=len(ratios),
+            note="how many times farther P90 is than P10, a minute added to both",
+        ),
+        Figure("B11", "eta_without_end", 100 * endless / max(1, len(results)), "%", note="promises without a P90"),
     ]
+
+
+def interval(promise: Promise) -> tuple[int, int]:
+    """P10 and P90 as told, in seconds from the promise; what has no end ends where forecasts do."""
+    told, made = promise.told, promise.made
+    first = HORIZON if told.p10 is None else told.p10 - made
+    return first, HORIZON if told.p90 is None else told.p90 - made
 
 
 def told_held(told: Eta, start: int) -> bool:
@@ -338,7 +390,9 @@ def told_held(told: Eta, start: int) -> bool:
 
 
 def run(mode: Mode) -> list[Figure]:
-    return [*why_figures(ASKED[mode]), *eta_figures(mode)]
+    progress("explain: filling the pool")
+    snapshot, result = settled(crowded_pool())
+    return [*why_figures(ASKED[mode], snapshot, result), *busy_figures(mode, snapshot), *eta_figures(mode)]
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from millpond.scheduling.desk import Desk, Judgement
 from millpond.scheduling.explain import Explainer
 from millpond.scheduling.world import snapshot_make
 from millpond.services.deps import Services
-from millpond.services.standing import AGES, MAX_AGE, Standings
+from millpond.services.standing import AGES, IDLE_AGE, MAX_AGE, Standings
 from tests.api.house import House
 
 pytestmark = pytest.mark.postgres
@@ -114,11 +114,38 @@ def test_what_the_loop_has_judged_is_used_as_long_as_it_is_new_enough(house: Hou
     standing, found = standings.explain(second)
     assert standing.judgement is services.newest.get()
     assert found == Explainer(snapshot_make(standing.pool.world, standing.plan.now)).explain(second.id)
+    house.clock.ahead = MAX_AGE
+    assert standings.explain(second)[0] is standing, "nothing was written"
     cancelled(house, first)
-    house.clock.ahead = MAX_AGE  # the loop is gone, or leads no longer
+    house.clock.ahead = IDLE_AGE  # the loop is gone, or leads no longer
     own, _ = standings.explain(second)
     assert own.judgement is not services.newest.get()
     assert first.id not in own.pool.by_id
+
+
+def test_a_question_that_must_wait_waits_for_the_loop(house: House) -> None:
+    standings = Standings(house.services, small=0)
+    first, *_ = crowded(house)
+    house.services.newest.put(published(house))
+    standings.explain(first)
+    own = record_of(house, house.submit("eve", "new", resources={"gpu": "8"}))
+    loop = threading.Timer(0.3, lambda: house.services.newest.put(published(house)))
+    loop.start()
+    standing, found = standings.explain(own)
+    loop.join()
+    assert standing.judgement is house.services.newest.get()
+    assert found is not None
+
+
+def test_a_loop_that_judges_no_more_is_not_waited_for_for_ever(house: House) -> None:
+    standings = Standings(house.services, small=0)
+    first, *_ = crowded(house)
+    house.services.newest.put(published(house))
+    standings.explain(first)
+    own = record_of(house, house.submit("eve", "new", resources={"gpu": "8"}))
+    standing, found = standings.explain(own)
+    assert standing.judgement is not house.services.newest.get()
+    assert found is not None
 
 
 def test_a_judgement_of_the_future_is_not_trusted(house: House) -> None:

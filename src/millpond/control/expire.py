@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from millpond.control.steps import Drain, Finish, Step, Unblock
 from millpond.domain.jobs import AttemptState, EndReason, JobState, QueuedAs
-from millpond.domain.records import AttemptRecord, JobRecord, World
+from millpond.domain.records import AttemptRecord, JobRecord, NodeRecord, World
 
 _GONE = frozenset({JobState.FAILED, JobState.CANCELLED})
 
@@ -24,12 +24,13 @@ def dependencies_wanted(world: World) -> frozenset[str]:
 def expire_decide(world: World, ended: Mapping[str, JobRecord], now: datetime) -> tuple[Step, ...]:
     """Every step that is due now, one a job at most.  `ended` holds the jobs of `dependencies_wanted` that exist."""
     jobs = {job.id: job for job in world.jobs}
+    ailing = {node.spec.name: node for node in world.nodes if node.lost or node.bad_cards or node.draining}
     steps: list[Step] = []
     for attempt in sorted(world.attempts, key=lambda item: item.id):
         job = jobs.get(attempt.job)
         if job is not None and attempt.state is not AttemptState.ENDED:
-            steps.extend(_running_decide(job, attempt, world, now))
-    for job in sorted(world.jobs, key=lambda item: item.id):
+            steps.extend(_running_decide(job, attempt, ailing, now))
+    for job in sorted((job for job in world.jobs if _stirs(job)), key=lambda item: item.id):
         if job.state is JobState.QUEUED:
             steps.extend(_queued_decide(job, jobs, ended, now))
     return tuple(steps)
@@ -56,9 +57,11 @@ def _moments(world: World, now: datetime) -> Iterator[datetime]:
         yield hold.until
 
 
-def _running_decide(job: JobRecord, attempt: AttemptRecord, world: World, now: datetime) -> Iterator[Step]:
+def _running_decide(
+    job: JobRecord, attempt: AttemptRecord, ailing: Mapping[str, NodeRecord], now: datetime
+) -> Iterator[Step]:
     grace = timedelta(seconds=job.spec.checkpoint.grace)
-    trouble = _trouble(attempt, world)
+    trouble = _trouble(attempt, ailing)
     draining = attempt.state is AttemptState.DRAINING
     if trouble is EndReason.NODE_LOST:
         # Nothing on a lost node can save; what the engine still reaches of it must not run beside the next attempt.
@@ -79,10 +82,9 @@ def _over_limit(job: JobRecord, attempt: AttemptRecord, now: datetime) -> bool:
     return limit is not None and attempt.started_at is not None and attempt.started_at + timedelta(seconds=limit) <= now
 
 
-def _trouble(attempt: AttemptRecord, world: World) -> EndReason | None:
+def _trouble(attempt: AttemptRecord, ailing: Mapping[str, NodeRecord]) -> EndReason | None:
     """The worst that the nodes of an attempt suffer."""
-    nodes = {node.spec.name: node for node in world.nodes}
-    seated = [(nodes[seat.node], seat) for seat in attempt.seats if seat.node in nodes]
+    seated = [(ailing[seat.node], seat) for seat in attempt.seats if seat.node in ailing]
     if any(node.lost for node, _ in seated):
         return EndReason.NODE_LOST
     if any(index in node.bad_cards for node, seat in seated for index in seat.cards):
@@ -90,6 +92,11 @@ def _trouble(attempt: AttemptRecord, world: World) -> EndReason | None:
     if any(node.draining for node, _ in seated):
         return EndReason.PREEMPTED
     return None
+
+
+def _stirs(job: JobRecord) -> bool:
+    """Whether anything may be due for a waiting job; most just wait for cards."""
+    return job.cancel or bool(job.blocked) or job.queued_as is QueuedAs.BACKOFF
 
 
 def _queued_decide(

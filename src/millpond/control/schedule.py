@@ -79,7 +79,7 @@ class PassMemory:
     of the first; ``requests`` are what jobs have asked for since.
 
     ``worlds``, ``snapshots`` and ``desk`` keep the pool, so that a pass costs what has changed since the last one.
-    ``judge_at``: when a large pool's plan is next looked at for more than harm, on the monotonic clock.
+    ``judge_at``: when a large pool's plan is next looked at for more than harm, by `time.perf_counter`.
     """
 
     begun: datetime | None = None
@@ -89,7 +89,7 @@ class PassMemory:
     worlds: Worlds | None = None
     snapshots: Snapshots = field(default_factory=Snapshots)
     desk: Desk = field(default_factory=lambda: Desk(threading.Lock))
-    judge_at: float = 0.0
+    judge_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +159,12 @@ def _judge(control: Control, read: WorldRead, now: datetime, began: float, memor
 
 def _guard(control: Control, memory: PassMemory, snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
     began = time.perf_counter()
-    if len(snapshot.jobs) + len(snapshot.nodes) > LARGE and began < memory.judge_at:
-        return check_safety(snapshot, plan)
-    found = control.guard(snapshot, plan)
-    ended = time.perf_counter()
-    memory.judge_at = ended + GUARD_REST * (ended - began)
+    first = memory.judge_at is None
+    hasty = len(snapshot.jobs) + len(snapshot.nodes) > LARGE and (memory.judge_at is None or began < memory.judge_at)
+    found = check_safety(snapshot, plan) if hasty else control.guard(snapshot, plan)
+    if first or not hasty:
+        ended = time.perf_counter()
+        memory.judge_at = ended + GUARD_REST * (ended - began)
     return found
 
 

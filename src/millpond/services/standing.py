@@ -5,8 +5,9 @@ from the pool as it is then.  On a large one something is always being written, 
 it says of when it is.  What the caller has just done himself is never missing from it: a request about a job is only
 answered from a standing that knows the job as it is now, and waits for a new one otherwise.
 
-The loop that schedules judges the pool after every write and leaves the result for us.  Where it does not, because
-another server leads, standings are made here, anew in the background before the last one is too old.
+The loop that schedules judges the pool after every write and leaves the result for us; a question that has to wait
+waits for that.  Where it does not, because another server leads, standings are made here, anew in the background before
+the last one is too old.
 """
 
 from __future__ import annotations
@@ -40,10 +41,15 @@ is, as far as the caller cannot know of it."""
 AGES = 4
 """A standing that took long to make is good for as many times that, lest nothing but standings be made."""
 
+IDLE_AGE, IDLE_AGES = timedelta(seconds=15), 25
+"""How long one of the loop's is good when nothing is written, likewise: so often it looks by itself, if it is alive."""
+
 SMALL = 1_000
 """Jobs and nodes up to which an answer misses nothing that was written before it was asked for."""
 
 TRIES = 5
+LOOK_S = 0.01
+"""Between two looks for what the loop has judged."""
 
 _log = structlog.get_logger("millpond.standing")
 
@@ -100,15 +106,25 @@ class Standings:
         last = self._last(now)
         if last is None:
             return self._shared.get(self._make)
-        age = now - last.pool.now
-        limit = max(MAX_AGE, AGES * last.judgement.took)
-        if age < limit and self._large(last.pool.world) and last.knows(jobs):
-            if 2 * age > limit:
-                self._renew()
-            return last
-        if age < MAX_AGE and self._unwritten(last):
+        if self._large(last.pool.world):
+            found = self._large_now(last, now, jobs)
+            return found if found is not None else self._shared.get(self._make)
+        if now - last.pool.now < MAX_AGE and self._unwritten(last):
             return last
         return self._shared.get(self._make)
+
+    def _large_now(self, last: Standing, now: datetime, jobs: Iterable[JobRecord]) -> Standing | None:
+        """The last one, or the loop's next, if either may answer."""
+        age, took, loops = now - last.pool.now, last.judgement.took, last is self._loops
+        limit, idle = max(MAX_AGE, AGES * took), max(IDLE_AGE, IDLE_AGES * took)
+        if last.knows(jobs):
+            if age < limit:
+                if not loops and 2 * age > limit:
+                    self._renew()
+                return last
+            if loops and age < idle and self._unwritten(last):
+                return last
+        return self._awaited(now, jobs, limit) if loops and age < idle else None
 
     def explain(self, job: JobRecord) -> tuple[Standing, Explanation | None]:
         """Why a job waits, and by which standing.  None if it is over by now."""
@@ -144,6 +160,20 @@ class Standings:
                 self._loops = loops = _standing(published)
             return loops
         return own
+
+    def _awaited(self, now: datetime, jobs: Iterable[JobRecord], limit: timedelta) -> Standing | None:
+        """The loop's next standing that may answer: it was told of the write as well, and judges the pool anyway.
+
+        None if there is none for as long as one is good: then the loop has ended, or was not told.
+        """
+        seen, end = self._loops, time.monotonic() + limit.total_seconds()
+        while time.monotonic() < end:
+            time.sleep(LOOK_S)
+            last = self._last(self._deps.clock())
+            if last is not None and last is not seen and (last.pool.now > now or last.knows(jobs)):
+                return last
+            seen = last
+        return None
 
     def _unwritten(self, last: Standing) -> bool:
         """Whether nothing at all was written since."""
