@@ -119,11 +119,12 @@ def test_a_resident_planner_agrees_with_a_fresh_one(snapshot: Snapshot, data: st
 
 
 @settings(max_examples=60, deadline=None)
-@given(snapshots(), st.sampled_from([0, 7, 30]), st.sampled_from([None, 0, 600]), st.data())
+@given(snapshots(), st.sampled_from([0, 7, 30]), st.sampled_from([None, 0, 600]), st.sampled_from([0, 2]), st.data())
 def test_a_simulation_does_not_depend_on_who_plans(
-    snapshot: Snapshot, drain: int, moved: int | None, data: st.DataObject
+    snapshot: Snapshot, drain: int, moved: int | None, back: int, data: st.DataObject
 ) -> None:
-    snapshot = replace(snapshot, settings=replace(snapshot.settings, consolidate_after=moved, regroup_after=moved))
+    wanted = replace(snapshot.settings, consolidate_after=moved, regroup_after=moved, hold_back=back)
+    snapshot = replace(snapshot, settings=wanted)
     work = {job.id: Work(data.draw(st.sampled_from([None, 300, 4000]), label=job.id), drain) for job in snapshot.jobs}
     fresh = Simulation(snapshot, plan, work=work, until=7200)
     stays = Simulation(snapshot, work=work, until=7200)
