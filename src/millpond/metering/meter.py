@@ -11,8 +11,8 @@ Services lose nothing.  What never started is not told at all.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple, Protocol
 
 from millpond.domain.jobs import EndReason
@@ -140,8 +140,9 @@ class Meter:
         self._jobs: dict[str, _Job] = {}
         self._orphans: dict[Key, Fact] = {}
         self._cards = Cards()
-        self._failed: deque[tuple[int, str]] = deque()
-        self._waiting: deque[tuple[int, str]] = deque()
+        # Jobs without an attempt, by when the last one ended: the oldest first.
+        self._failed: dict[str, int] = {}
+        self._waiting: dict[str, int] = {}
         self._look = 0
         if state is not None:
             self._restore(state)
@@ -176,7 +177,7 @@ class Meter:
             job.saved, job.since, job.failed = known.saved, known.since, known.failed
             job.full = [(_Run.of(item), end) for item, end in known.full]
             if known.since >= 0:
-                (self._failed if known.failed else self._waiting).append((known.since, known.job))
+                (self._failed if known.failed else self._waiting)[known.job] = known.since
         self._orphans = {(fact.job, fact.attempt): fact for fact in state.orphans}
 
     def take(self, facts: Sequence[Fact]) -> None:
@@ -226,7 +227,7 @@ class Meter:
         self._open[key] = _Run(fact.job, fact.attempt, fact.time, shape)
         job = self._jobs.get(fact.job)
         if job is not None:
-            job.since = -1
+            self._job_runs(fact.job, job)
         if shape.cards:
             self._cards.add(key, shape.cards)
 
@@ -279,6 +280,7 @@ class Meter:
         elif not run.disputed:
             self._tell_end(run, end, lost_from)
         if job is not None:
+            self._job_runs(run.job, job)
             if kind & _OVER:
                 self._jobs.pop(run.job, None)
             else:
@@ -348,18 +350,22 @@ class Meter:
             self._sink.ended(Ended(run.job, run.attempt, shape, run.start, end, lost=run.start < end))
         job.full.clear()
 
+    def _job_runs(self, name: str, job: _Job) -> None:
+        if job.since >= 0:
+            del (self._failed if job.failed else self._waiting)[name]
+            job.since = -1
+
     def _job_left(self, name: str, job: _Job, end: int, reason: EndReason) -> None:
         job.since = end
         job.failed = reason is EndReason.FAILED
-        (self._failed if job.failed else self._waiting).append((end, name))
+        (self._failed if job.failed else self._waiting)[name] = end
 
     def _forget(self, now: int) -> None:
         for line, kept in ((self._failed, FAILED_KEPT), (self._waiting, WAITING_KEPT)):
-            while line and line[0][0] < now - kept:
-                since, name = line.popleft()
-                job = self._jobs.get(name)
-                if job is not None and job.since == since:
-                    del self._jobs[name]
+            old = list(takewhile(lambda name: line[name] < now - kept, line))  # noqa: B023  used at once
+            for name in old:
+                del line[name]
+                del self._jobs[name]
 
     def _overlaps(self, now: int) -> None:
         for card, keys in self._cards.overlaps():

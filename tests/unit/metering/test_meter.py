@@ -196,6 +196,32 @@ def test_a_job_that_failed_long_ago_and_runs_again_is_remembered() -> None:
     assert meter.remembered == 3
 
 
+def test_attempts_of_one_job_at_a_time_do_not_confuse_what_is_remembered() -> None:
+    """An engine says nonsense: the second attempt starts before the first has ended."""
+    for first, second in (("failed", "completed"), ("preempted", "failed"), ("failed", "preempted")):
+        meter = Meter(Told())
+        begin = [started(T), saved(T + 1), started(T + 2, attempt=2)]
+        for fact in (*begin, ended(T + 3, first), ended(T + 4, second, attempt=2)):
+            meter.take([fact])
+        assert meter.remembered == (0 if second == "completed" else 1)
+        for later in (1, 100):
+            meter.take([started(T + later * FAILED_KEPT + 9_999, f"later{later}")])
+        assert meter.remembered == 2
+
+
+def test_evictions_that_are_over_leave_nothing() -> None:
+    meter = Meter(Told())
+    for number in range(200):
+        begin = T + number * 10
+        for fact in (
+            started(begin, attempt=number),
+            saved(begin + 1, attempt=number),
+            ended(begin + 2, "preempted", attempt=number),
+        ):
+            meter.take([fact])
+    assert (meter.remembered, len(meter._waiting)) == (1, 1)
+
+
 def test_a_shape_keeps_texts_only() -> None:
     shape = started(T, milli=1000, cards=["a"]).shape
     assert shape == Shape(1000, "A800-80GB", "prod", "alpha", "zhang3", False, (("a", 1_000_000),))
