@@ -45,13 +45,17 @@ def snapshot_put(session: Session, path: str, text: str) -> bool:
 
 
 def file_write_check(path: str) -> None:
-    """Raise now what `file_write` would raise after the work: no such folder, or `path` is one."""
+    """Raise now what `file_write` would raise after the work: no such folder, none to write to, or `path` is one."""
     target = Path(path)
     if target.is_dir():
         raise file_write_error(IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)), path)
-    if not os.access(target.parent, os.W_OK | os.X_OK):
-        number = errno.EACCES if target.parent.is_dir() else errno.ENOENT
-        raise file_write_error(OSError(number, os.strerror(number)), path)
+    try:
+        # To ask for permissions is not enough: who may do everything still cannot write to some file systems.
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise file_write_error(error, path) from error
+    os.close(handle)
+    Path(name).unlink()
 
 
 def _mode(target: Path) -> int:

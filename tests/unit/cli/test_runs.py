@@ -114,3 +114,6 @@ def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
         file_write(str(tmp_path / "none" / "x"), "three")
     file_write_check(str(path))
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["folder", "r.html"]
+    for place in (tmp_path / "folder", tmp_path / "none" / "x", Path("/proc/x.html")):
+        with pytest.raises(InvalidInput, match="cannot write"):
+            file_write_check(str(place))
