@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from millpond.metering.buckets import SumKey
 
-RUN: Final = 1 << 20
+RUN: Final = 1 << 19
 """Keys of one sorted run on disk, 16 bytes each."""
 
 SUMS: Final = 50_000
