@@ -15,7 +15,7 @@ from millpond.cli.main import command_run
 from millpond.cli.session import Surroundings
 
 FOLDER = Path(__file__).parent / "scenarios"
-SIMULATED = ("S01-day", "S07", "S10", "S12", "S13", "S16", "S17", "regroup")
+SIMULATED = ("S01-day", "S07", "S10", "S12", "S13", "S16", "S17", "holdback", "regroup")
 
 
 def names() -> list[str]:

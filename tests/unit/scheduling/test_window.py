@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from millpond.domain.reasons import Code
 from millpond.scheduling.check import check
 from millpond.scheduling.decisions import Plan, plan_bytes
+from millpond.scheduling.explain import explain
 from millpond.scheduling.resident import Resident
 from millpond.scheduling.snapshot import Job, Settings, Snapshot
 from millpond.simulation.driver import Simulation
@@ -86,6 +87,12 @@ def test_who_no_longer_fits_is_judged_as_anybody() -> None:
     assert "HELD_BACK" not in codes(result, "b")
     assert [(one.job, one.claimant) for one in result.evict] == [("r", "b")]
     assert "c" in started(result)
+
+
+def test_why_says_it_and_counts_on_its_end() -> None:
+    found = explain(pond(small("a", submitted=-100)), "a")
+    assert [(reason.code, reason.until) for reason in found.reasons] == [(Code.HELD_BACK, 500)]
+    assert (found.starts_now, found.eta) == (False, 500)
 
 
 def test_it_goes_when_its_place_has_become_good() -> None:
