@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from millpond.scheduling.limits import Limits
 from millpond.scheduling.masks import bound_key
@@ -17,28 +17,21 @@ def idle_find(
     state: State,
     limits: Limits,
     order: Order,
-    barred: Mapping[str, list[str]],
-    alike: Mapping[Kin, list[str]],
     able: Callable[[str], bool] | None = None,
 ) -> tuple[list[Job], list[Queue]]:
     """The jobs that nothing keeps waiting, and the leaves in which they wait for somebody who has cards now.
 
-    ``barred`` are those for whom cards were reserved that a job found free, ``alike`` the same for its equals.  With
-    ``able`` those too who would get cards now.
+    With ``able`` those too who would get cards now.
     """
-    return _Idle(state, limits, barred, alike).find(order, able)
+    return _Idle(state, limits).find(order, able)
 
 
 class _Idle:
     """Asks one of those for whom the answer is the same."""
 
-    def __init__(
-        self, state: State, limits: Limits, barred: Mapping[str, list[str]], alike: Mapping[Kin, list[str]]
-    ) -> None:
+    def __init__(self, state: State, limits: Limits) -> None:
         self._state = state
         self._limits = limits
-        self._barred = barred
-        self._alike = alike
 
     def find(self, order: Order, able: Callable[[str], bool] | None = None) -> tuple[list[Job], list[Queue]]:
         """See `idle_find`."""
@@ -66,7 +59,7 @@ class _Idle:
             key = (group.kin, bound_key(state, job, group.ask))
             if key not in known:
                 known[key] = self._limits.free(job)
-            if known[key] and not self._kept(job, group.kin):
+            if known[key]:
                 found.append(job)
             elif able is not None:
                 place = (*key, edge_of(state.leaf_tasks[line.leaf], job))
@@ -75,8 +68,3 @@ class _Idle:
                 if asked[place]:
                     found.append(job)
         return found
-
-    def _kept(self, job: Job, kin: Kin) -> bool:
-        """Whether cards that it found free are still reserved."""
-        names = self._barred[job.id] if job.id in self._barred else self._alike.get(kin, [])
-        return any(kept.job.id in names for kept in self._state.kept)

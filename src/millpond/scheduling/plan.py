@@ -6,18 +6,16 @@ the others wait, with every reason that binds when the pass is over.
 
 from __future__ import annotations
 
-from millpond.domain.jobs import QueueClass
 from millpond.domain.reasons import Code, Reason
 from millpond.scheduling.consolidate import moves_find
-from millpond.scheduling.decisions import Evict, HoldFor, Plan, Rank, Start, Wait
+from millpond.scheduling.decided import ROUNDS, Decided
+from millpond.scheduling.decisions import Plan, Rank, Wait
 from millpond.scheduling.fit import ask_make
-from millpond.scheduling.holdback import Window
 from millpond.scheduling.idle import idle_find
-from millpond.scheduling.leavers import Awaited
 from millpond.scheduling.limits import Limits
 from millpond.scheduling.masks import bound_key
 from millpond.scheduling.options import Options
-from millpond.scheduling.order import Order, job_rank
+from millpond.scheduling.order import job_rank
 from millpond.scheduling.overtaken import overtaken
 from millpond.scheduling.preempt import Eviction, eviction_find
 from millpond.scheduling.quota import Queue
@@ -30,20 +28,11 @@ from millpond.scheduling.reasons import (
     reserved_reason,
 )
 from millpond.scheduling.regroup import Regrouping, regrouping_find, spot_again
-from millpond.scheduling.reserve import Reserves
 from millpond.scheduling.reshape import reshapes
-from millpond.scheduling.snapshot import Job, Seat, Snapshot
+from millpond.scheduling.snapshot import Job, Snapshot
 from millpond.scheduling.state import State
-from millpond.scheduling.tasks import Kind, Task, claim_key, seats_milli
-from millpond.scheduling.waiting import Kin
-
-PROD_GRACE = 20
-"""Longest grace of a victim of a prod claim, seconds (§4)."""
-
-_NOBODY: frozenset[str] = frozenset()
-
-_ROUNDS = 4
-"""How often jobs that turn out to have no reason to wait are judged again."""
+from millpond.scheduling.tasks import Kind, Task, behind, claim_key
+from millpond.scheduling.waiting import Group
 
 
 def plan(snapshot: Snapshot) -> Plan:
@@ -53,32 +42,8 @@ def plan(snapshot: Snapshot) -> Plan:
     return Pass(state, options, Limits(state, options)).run()
 
 
-class Pass:
+class Pass(Decided):
     """The making of one plan."""
-
-    def __init__(self, state: State, options: Options, limits: Limits, *, brief: bool = False) -> None:
-        """Begin a pass over a settled state.  ``brief``: of equal jobs that fail only the first is judged."""
-        self.state, self.options, self.limits = state, options, limits
-        self.starts: dict[str, Start] = {}
-        self.evicts: list[Evict] = []
-        self.waiting: dict[str, Rank] = {}
-        """Jobs judged and left waiting, in decision order, with the rank of their claim."""
-        self.held: dict[str, HoldFor] = {}
-        self.behind: dict[str, str] = {}
-        self.barred: dict[str, list[str]] = {}
-        """Jobs that found cards free when it was their turn, and for whom these were reserved."""
-        self.alike: dict[Kin, list[str]] = {}
-        """The same of the last of equals, for those who are passed."""
-        self.dropped = set(state.dropped)
-        self.relieved = False
-        """Somebody has lost his place, or no longer counts: who was judged before may have more now."""
-        state.pool.demand_set(state.waiters.slices)
-        options.begin()
-        limits.begin()
-        self.window = Window(state, options)
-        self.reserves = Reserves(state)
-        self._keep_holds()
-        self.order = Order(state, brief=brief)
 
     # -- the pass
 
@@ -91,20 +56,11 @@ class Pass:
         if self.state.settings.consolidate_after is not None and self._consolidate():
             self._reserve_again()
         reasons: dict[str, tuple[Reason, ...]] = {}
-        if waits or freed != self.state.freed or kept != [one.serial for one in self.state.kept]:
+        if waits or self.relieved or freed != self.state.freed or kept != [one.serial for one in self.state.kept]:
             reasons = self._judge_again(waits=waits)
         if waits:
             reasons |= self._overtaken(reasons)
-        return Plan(
-            now=self.state.now,
-            start=tuple(self.starts.values()),
-            evict=tuple(self.evicts),
-            hold=tuple(self.held.values()),
-            wait=self._wait_list(reasons) if waits else (),
-            drop_holds=tuple(sorted(self.dropped)),
-            reservations=self.reserves.plan(),
-            reshape=reshapes(self.state, self.starts.values()),
-        )
+        return self._plan(self._wait_list(reasons) if waits else ())
 
     def brief(self) -> Plan | None:
         """The plan without those who wait; None where somebody lost his place or moves: then everybody is judged."""
@@ -114,15 +70,19 @@ class Pass:
         self._judge_all()
         kept = [one.serial for one in self.state.kept]
         self._reserve_again()
-        if self._movable():
+        if self.unsure or self._movable():
             return None
-        if freed != self.state.freed or kept != [one.serial for one in self.state.kept]:
+        if self.relieved or freed != self.state.freed or kept != [one.serial for one in self.state.kept]:
             self._idle_again()
+        return None if self.unsure else self._plan(())
+
+    def _plan(self, wait: tuple[Wait, ...]) -> Plan:
         return Plan(
             now=self.state.now,
             start=tuple(self.starts.values()),
             evict=tuple(self.evicts),
             hold=tuple(self.held.values()),
+            wait=wait,
             drop_holds=tuple(sorted(self.dropped)),
             reservations=self.reserves.plan(),
             reshape=reshapes(self.state, self.starts.values()),
@@ -157,7 +117,7 @@ class Pass:
     def _judge_again(self, *, waits: bool) -> dict[str, tuple[Reason, ...]]:
         """Judge again who turns out to have no reason to wait.  Returns why the others do, if ``waits`` asks for it."""
         found = self._waits() if waits else {}
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             relieved, self.relieved = self.relieved, False
             free = [
                 job_id
@@ -177,9 +137,9 @@ class Pass:
 
     def _idle_again(self) -> None:
         """Judge again who turns out to have no reason to wait, where equals were passed."""
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             able, self.relieved = self._able if self.relieved else None, False
-            jobs, leaves = idle_find(self.state, self.limits, self.order, self.barred, self.alike, able)
+            jobs, leaves = idle_find(self.state, self.limits, self.order, able)
             if not (jobs or leaves):
                 break
             for job in jobs:
@@ -218,22 +178,35 @@ class Pass:
         while (job := self.order.take()) is not None:
             rank = job_rank(self.state, job)
             self.reserves.rank_begin(rank)
-            if self._judge(job):
-                self.reserves.settled(job)
+            if self._judge(job) or (job.id in self.displaced and self._retake(job)):
+                self.relieved |= self.reserves.settled(job) and any(job.id in names for names in self.barred.values())
+                self._elder_first(job)
                 continue
             self.waiting[job.id] = rank
             if job.id in self.window.held:
                 continue
+            self._miss(job)
             self.reserves.blocked(job)
             leaf = self.state.leaf(job)
-            if not leaf.fifo:
-                regroups = rank is Rank.GUARANTEED and self.state.settings.regroup_after is not None
-                if not (regroups or self.reserves.again(job)):
-                    self.order.failed(job)  # else its equals may have waited long enough to have others moved
-            else:
-                for later in self.order.close(leaf, job):
-                    self.waiting[later.id] = job_rank(self.state, later)
-                    self.behind[later.id] = job.id
+            if leaf.fifo:
+                self._close(job, leaf)
+                continue
+            regroups = rank is Rank.GUARANTEED and self.state.settings.regroup_after is not None
+            if not (regroups or self.reserves.again(job)):
+                self.order.failed(job)  # else its equals may have waited long enough to have others moved
+
+    def _close(self, job: Job, leaf: Queue) -> None:
+        """Nobody of a first-in-first-out leaf goes before its head, which waits."""
+        for later in self.order.close(leaf, job):
+            self.waiting[later.id] = job_rank(self.state, later)
+            self.behind[later.id] = job.id
+        if job.id in self.displaced:  # somebody after it may have been the head in its absence
+            self.unsure = True
+            for name in self.waiting:
+                other = self.state.jobs[name]
+                if other.queue == job.queue and self._lacks(name) and claim_key(other) > claim_key(job):
+                    self.behind[name] = job.id
+                    self.reserves.settled(other)
 
     def _judge(self, job: Job) -> bool:
         """Start a job or hold cards for it; False if it waits."""
@@ -262,7 +235,7 @@ class Pass:
                     self._hold_moved(task, spot)
             return True
         if barred:
-            self.barred[job.id] = self.alike[self.state.group(job).kin] = [kept.job.id for kept in barred]
+            self.barred[job.id] = [kept.job.id for kept in barred]
         return False
 
     def _eviction(self, job: Job) -> Eviction | None:
@@ -300,87 +273,69 @@ class Pass:
             self.order.back(job)
         return bool(lost)
 
-    # -- changes
+    # -- who goes first
 
-    def _seat(self, job: Job, seats: tuple[Seat, ...], rank: Rank) -> None:
-        self.state.add(self.state.task_make(job, seats, Kind.PLACED))
-        self.starts[job.id] = Start(job.id, rank, seats)
+    def _retake(self, job: Job) -> bool:
+        """Whether one who has lost his place in this pass gets that of somebody who comes after him in his leaf.
 
-    def _keep_holds(self) -> None:
-        """Bind the holds whose cards are free; keep the others as they are."""
-        state = self.state
-        for name in state.holds:
-            task = state.held(name)
-            if task is None:
-                continue
-            rank = state.walk(task.leaf.tenant).ranks[task.id]
-            if not task.victims and state.physically_free(task):
-                state.remove(task)
-                self._seat(task.job, task.seats, rank)
-                self.dropped.add(name)
-            else:
-                if not task.moving:
-                    self.waiting[name] = rank
-                self.held[name] = HoldFor(name, rank, task.seats, task.until, task.victims)
-
-    def _evict(self, job: Job, found: Eviction, moved: frozenset[str] = _NOBODY) -> None:
+        Else later jobs would pass him only because he was judged before them.  The last of those like him in whose
+        place he fits gives it up, as if it had been chosen in his stead.  Where the leaf is first in, first out,
+        everybody does who comes after him, but for those who might push him out.  They are judged again, after him.
+        """
         state, leaf = self.state, self.state.leaf(job)
-        for victim in found.victims:
-            if victim.kind is Kind.RUNNING:
-                why = "preempt" if victim.leaf is leaf else "reclaim"
-                self._drain(victim, job, leaf, found.rank, "consolidate" if victim.id in moved else why)
-                continue
-            state.remove(victim)
-            state.recount(victim.victims)
-            self.relieved = True
-            name = victim.job.id
-            self.starts.pop(name, None)
-            if self.held.pop(name, None) is not None:
-                self.waiting.pop(name, None)
-                self.dropped.add(name)
-            if not victim.moving:
-                self.order.back(victim.job)
-        chosen = {victim.id for victim in found.victims if victim.kind is Kind.DRAINING}
-        if any(state.usage.cap_lacks(leaf, seats_milli(found.seats), state.dims_at(found.seats))):
-            chosen.update(name for victim in found.victims for name in victim.victims)
-        if chosen or not Awaited(state, job, found.seats).free_now():
-            self._hold(job, found.rank, found.seats, chosen)
-        else:
-            self._seat(job, found.seats, found.rank)
+        later = [task for task in state.leaf_tasks[leaf] if self._after(task, job)]
+        later.sort(key=lambda task: claim_key(task.job), reverse=True)
+        alike, tried = state.group(job).alike, set[Group]()
+        for task in later:
+            group = state.group(task.job)
+            if group.alike == alike and group not in tried:
+                tried.add(group)
+                if self._give_way(task, job):
+                    return True
+        if leaf.fifo:
+            for task in later:
+                if task.kind is Kind.PLACED and not behind(job, task.job):
+                    state.remove(task)
+                    self._displace(task)
+        return leaf.fifo and self._start(job)
 
-    def _drain(self, victim: Task, job: Job, leaf: Queue, rank: Rank, why: str) -> None:
-        grace = min(victim.job.grace, PROD_GRACE) if leaf.klass is QueueClass.PROD else victim.job.grace
-        deadline = self.state.now + grace
-        borrowed = rank >= Rank.BORROWED_PROD
-        self.evicts.append(Evict(victim.id, job.id, why, self.state.lost(victim), deadline, borrowed))
-        if borrowed:
-            self.state.cool(leaf.name, victim.leaf.name, self.state.now)
-        self.state.drain(victim, deadline)
+    def _miss(self, job: Job) -> None:
+        """Remember the first that waits of those that are alike."""
+        alike = self.state.group(job).alike
+        first = self.missed.get(alike)
+        if first is None or claim_key(job) < claim_key(first):
+            self.missed[alike] = job
 
-    def _hold(self, job: Job, rank: Rank, seats: tuple[Seat, ...], chosen: set[str]) -> None:
-        """Keep the seats while those `chosen` leave, and whoever else leaves these cards."""
-        state = self.state
-        draining = [task for task in state.tasks.values() if task.kind is Kind.DRAINING]
-        near = {task.id for task in Awaited(state, job, seats).among(draining)}
-        leavers = [task for task in draining if task.id in chosen or task.id in near]
-        until = max((task.until for task in leavers), default=state.now) + state.settings.hold_timeout
-        task = state.task_make(job, seats, Kind.HELD)
-        task.victims, task.until = tuple(sorted(leaver.id for leaver in leavers)), until
-        for leaver in leavers:
-            if leaver.counted:
-                state.uncount(leaver)
-                self.relieved = True
-        state.add(task)
-        if not task.moving:
-            self.waiting[job.id] = rank
-        self.held[job.id] = HoldFor(job.id, rank, seats, until, task.victims)
-        self.dropped.discard(job.id)
+    def _elder_first(self, job: Job) -> None:
+        """What a job has got goes to one like it that was judged before it in vain: room may have come in between."""
+        alike, key = self.state.group(job).alike, claim_key(job)
+        first = self.missed.get(alike)
+        if first is None or claim_key(first) > key:
+            return
+        if first is job:
+            del self.missed[alike]
+        elif self._lacks(first.id) and first.id not in self.state.tasks:
+            self.unsure = True
+            jobs = (self.state.jobs[name] for name in self.waiting if self._lacks(name))
+            earlier = [one for one in jobs if claim_key(one) < key and self.state.group(one).alike == alike]
+            heirs = {self.state.group(one): one for one in sorted(earlier, key=claim_key, reverse=True)}
+            heir = next((one for one in sorted(heirs.values(), key=claim_key) if self._inherit(job, one)), None)
+            if heir is first:
+                del self.missed[alike]
 
-    def _hold_moved(self, task: Task, seats: tuple[Seat, ...]) -> None:
-        """Keep the new place of somebody who moves while he leaves the old one."""
-        dims = self.state.dims_at(seats)
-        if not any(self.state.usage.cap_lacks(task.leaf, task.milli, dims)):
-            self._hold(task.job, self.state.claim_rank(task.leaf, task.milli, dims), seats, {task.id})
+    def _inherit(self, job: Job, heir: Job) -> bool:
+        """Whether one that waits can do with what a job has got."""
+        if not self._give_way(self.state.tasks[job.id], heir):
+            return False
+        if heir.id not in self.held:
+            self.waiting.pop(heir.id)
+        self.reserves.settled(heir)
+        return True
+
+    def _after(self, task: Task, job: Job) -> bool:
+        """Whether a task has got its place in this pass and comes after a job in leaf order."""
+        fresh = task.kind in (Kind.PLACED, Kind.HELD) and task.id not in self.state.holds
+        return fresh and not task.moving and claim_key(task.job) > claim_key(job)
 
     # -- what is said
 
@@ -410,8 +365,9 @@ class Pass:
         reasons = list(self.limits.of(job))
         if job.id in self.window.held and not reasons:
             return (held_back_reason(self.window.until(job), self.state.now),)
-        if job.id in self.barred and all(reason.code is not Code.RESERVED_FOR for reason in reasons):
-            kept = [kept for kept in self.state.kept if kept.job.id in self.barred[job.id]]
+        if reasons and job.id in self.barred and all(reason.code is not Code.RESERVED_FOR for reason in reasons):
+            names, rank = self.barred[job.id], self.waiting[job.id]
+            kept = [one for one in self.state.kept if one.job.id in names and self.state.binds(one, job, rank)]
             if kept:  # somebody who may has filled in since
                 reasons.insert(0, reserved_reason(self.state.now, kept, ask_make(job)))
         blocker = self.behind.get(job.id)

@@ -221,12 +221,17 @@ class Reserves:
             return False
         return not {model for model in self._state.pool.models(job.gpu) if model} <= {one.model for one in kept}
 
-    def settled(self, job: Job) -> None:
-        """A job starts or holds cards: what was reserved for it is free again."""
+    def settled(self, job: Job) -> bool:
+        """A job starts or holds cards: what was reserved for it is free again.
+
+        Whether cards were kept for it before it had its turn: it may be somebody whom those kept off may push out.
+        """
         state = self._state
-        if any(kept.job.id == job.id for kept in state.kept):
+        mine = [kept for kept in state.kept if kept.job.id == job.id]
+        if mine:
             state.kept[:] = [kept for kept in state.kept if kept.job.id != job.id]
             self._vacated = True
+        return any(kept.early for kept in mine)
 
     def stale(self) -> bool:
         """Whether what has happened since they were made may have changed them."""

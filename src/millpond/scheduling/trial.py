@@ -24,12 +24,13 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from millpond.domain.jobs import QueueClass
+from millpond.scheduling.decided import PROD_GRACE
 from millpond.scheduling.decisions import Plan, Rank
 from millpond.scheduling.fit import ask_make
 from millpond.scheduling.leavers import Awaited
 from millpond.scheduling.masks import bound_key
 from millpond.scheduling.options import Options
-from millpond.scheduling.plan import PROD_GRACE, plan
+from millpond.scheduling.plan import plan
 from millpond.scheduling.preempt import Eviction, eviction_find
 from millpond.scheduling.rank import tenant_walk
 from millpond.scheduling.snapshot import Job, Seat, Snapshot

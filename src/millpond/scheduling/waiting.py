@@ -54,16 +54,19 @@ class Group:
     ``unplaced``, ``unevicted`` and ``judged`` say when a start and an eviction failed and when the reasons were found:
     `State.freed` or `State.version` then, and the clock where time alone may change it.  ``bound`` are the reservations
     that the reasons speak of.
+    ``alike`` is a number that is the same for all that quotas, ranks and reservations judge alike, whatever room they
+    want beside their cards.
     """
 
     __slots__ = (
-        "ask", "bound", "budgeted", "closed", "failed", "job", "jobs", "judged", "key", "kin", "kin_key", "leaf",
-        "places", "plain", "reasons", "row", "unevicted", "unplaced",
+        "alike", "ask", "bound", "budgeted", "closed", "failed", "job", "jobs", "judged", "key", "kin", "kin_key",
+        "leaf", "places", "plain", "reasons", "row", "unevicted", "unplaced",
     )  # fmt: skip
 
-    def __init__(self, key: GroupKey, job: Job, leaf: Queue, kin: Kin) -> None:
+    def __init__(self, key: GroupKey, job: Job, leaf: Queue, kin: Kin, alike: int) -> None:
         self.key = key
         self.kin = kin
+        self.alike = alike
         self.job = job
         self.leaf = leaf
         self.kin_key = kin_key(key)
@@ -151,6 +154,7 @@ class Waiting:
         """Jobs that have come but are not the scheduler's to place now."""
         self.groups: dict[GroupKey, Group] = {}
         self._kin: dict[GroupKey, Kin] = {}
+        self._alike: dict[GroupKey, int] = {}
         self.slices: dict[str, int] = {}
         """How many slices of each profile are waited for."""
         self._group_of: dict[str, Group] = {}
@@ -228,7 +232,8 @@ class Waiting:
         found = self.groups.get(key)
         if found is not None:
             return found
-        return Group(key, job, leaf, self._kin.get(kin_key(key)) or Kin())
+        alike = self._alike.setdefault(alike_key(key), len(self._alike))
+        return Group(key, job, leaf, self._kin.get(kin_key(key)) or Kin(), alike)
 
     def equals(self, job: Job) -> Group:
         """The group of a job that is in a line."""
@@ -247,3 +252,8 @@ class Waiting:
 def kin_key(key: GroupKey) -> GroupKey:
     """The key of a group without its priority."""
     return (*key[:7], 0, *key[8:])
+
+
+def alike_key(key: GroupKey) -> GroupKey:
+    """The key of a group without its priority and the room that it wants beside its cards."""
+    return (*key[:3], 0, 0, "", "", 0, *key[8:])
