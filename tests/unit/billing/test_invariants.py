@@ -392,26 +392,6 @@ def test_invariant_31_lines_reconcile_with_the_invoice() -> None:
     assert all(Fraction(line.amount.amount) >= 0 for line in lines)
 
 
-def test_a_book_of_prices_does_not_contradict_itself() -> None:
-    book = PriceBook([TWELVE(SHANGHAI), TEN_50(SHANGHAI)])
-    with pytest.raises(Conflict) as caught:
-        book.add(price("11.00", "v3", start="11-15 00:00")(SHANGHAI))
-    assert caught.value.reason == "PRICE_OVERLAP"
-    with pytest.raises(Conflict) as caught:
-        book.add(price("11.00", "v1", klass="prod", start="12-15 00:00")(SHANGHAI))
-    assert caught.value.reason == "PRICE_TWICE"
-    book.add(price("9.00", "v3", klass="prod", start="11-15 00:00", end="11-16 00:00")(SHANGHAI))
-    moments = ("11-14 23:59", "11-15 00:00", "11-15 23:59", "11-16 00:00")
-    found = [book.at("A800-80GB", "prod", at(moment)) for moment in moments]
-    assert [version.version if version else "" for version in found] == ["v1", "v3", "v3", "v1"]
-    nothing = book.at("A800-80GB", "prod", at("2025-12-31T00:00:00"))
-    assert nothing is None
-    with pytest.raises(InvalidInput, match="negative"):
-        price("-1.00")(SHANGHAI)
-    with pytest.raises(InvalidInput, match="ends before it begins"):
-        price("1.00", start="11-02 00:00", end="11-01 00:00")(SHANGHAI)
-
-
 def test_a_span_of_nothing_is_booked_as_nothing() -> None:
     shape = started(T, milli=0).shape
     assert shape is not None
