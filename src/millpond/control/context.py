@@ -23,12 +23,14 @@ EVENT_SOURCE = "control"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Numbers that the loops need.  Seconds."""
+    """Numbers that the loops need.  Seconds; ``large``: jobs and nodes from which a pool is too large to look at every
+    plan for more than harm."""
 
     jobs_dir: Path
     isolated: bool = True
     grace: int = 20
     lost_work_cap: int = 3600
+    large: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)

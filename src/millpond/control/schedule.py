@@ -47,11 +47,9 @@ REFUSED_PAUSE = 5.0
 BRISK, BREATH = 0.1, 1.0
 """A pass that took less calls for no breath; and the longest one.  Seconds."""
 
-LARGE = 1_000
-"""Jobs and nodes up to which the guard looks at every plan for everything."""
-
-GUARD_REST = 20
-"""What it looks for besides harm takes a twentieth of the time on a larger pool."""
+LOOK_FIRST = 60.0
+LOOK_REST = 50
+"""On a large pool the guard looks for more than harm a minute after the first pass, and then a fiftieth of the time."""
 
 OVERDUE = timedelta(seconds=10)
 """How long after its deadline an attempt that has not gone is an alarm."""
@@ -79,7 +77,7 @@ class PassMemory:
     of the first; ``requests`` are what jobs have asked for since.
 
     ``worlds``, ``snapshots`` and ``desk`` keep the pool, so that a pass costs what has changed since the last one.
-    ``judge_at``: when a large pool's plan is next looked at for more than harm, by `time.perf_counter`.
+    ``look_at``: when a large pool's plan is next looked at for more than harm, by `time.perf_counter`.
     """
 
     begun: datetime | None = None
@@ -89,7 +87,7 @@ class PassMemory:
     worlds: Worlds | None = None
     snapshots: Snapshots = field(default_factory=Snapshots)
     desk: Desk = field(default_factory=lambda: Desk(threading.Lock))
-    judge_at: float | None = None
+    look_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +122,15 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
                 stored = control.database.run("expire", partial(_due_store, due=due, epoch=epoch, now=now))
                 untold.append(_untold(stored, world))
                 continue
-            result = _plan_run(control, epoch, _judge(control, read, now, began, memory), memory)
+            judgement = _judge(control, read, now, began, memory)
+            result = _plan_run(control, epoch, judgement, memory)
         except Stale as stale:
             control.metrics.passes.labels("stale").inc()
             log.debug("pass stale", because=str(stale))
             continue
         seconds = time.perf_counter() - started
         control.metrics.pass_seconds.observe(seconds)
+        _look_again(control, judgement, memory)
         pause = max(result.pause, 20 * seconds)
         # While jobs come in one after the other, a slow pass leaves requests and the other loops as much as it took.
         breath = min(seconds, BREATH) if seconds > BRISK and not result.untold else 0.0
@@ -144,28 +144,40 @@ def _dependencies_read(tx: Tx, world: World) -> Mapping[str, JobRecord]:
 
 
 def _judge(control: Control, read: WorldRead, now: datetime, began: float, memory: PassMemory) -> Judgement:
-    """Plan, let the guard look at it, and leave the result for whoever asks.
-
-    On a large pool the guard takes longer than the plan.  What would harm somebody is looked for each time; whether
-    the plan is merely worse than it could be, only so often that it takes a small part of the time.
-    """
+    """Plan, let the guard look at it, and leave the result for whoever asks."""
     snapshot = memory.snapshots.make(read.world, int(now.timestamp()))
     snapshot = replace(snapshot, mix=memory.requests.observe(snapshot.jobs))
-    judged = memory.desk.judge(snapshot, partial(_guard, control, memory))
+    judged = memory.desk.judge(snapshot, check_safety if _large(control, snapshot) else control.guard)
     judgement = Judgement(read.world, read.mark, now, timedelta(seconds=time.perf_counter() - began), judged)
     control.newest.put(judgement)
     return judgement
 
 
-def _guard(control: Control, memory: PassMemory, snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
-    began = time.perf_counter()
-    first = memory.judge_at is None
-    hasty = len(snapshot.jobs) + len(snapshot.nodes) > LARGE and (memory.judge_at is None or began < memory.judge_at)
-    found = check_safety(snapshot, plan) if hasty else control.guard(snapshot, plan)
-    if first or not hasty:
-        ended = time.perf_counter()
-        memory.judge_at = ended + GUARD_REST * (ended - began)
-    return found
+def _large(control: Control, snapshot: Snapshot) -> bool:
+    return len(snapshot.jobs) + len(snapshot.nodes) > control.policy.large
+
+
+def _look_again(control: Control, judgement: Judgement, memory: PassMemory) -> None:
+    """Look for what is merely worse than it could be in the plan for a large pool, now and then, once it is applied.
+
+    That takes longer than the plan.  What would harm somebody has been looked for before.
+    """
+    judged, began = judgement.judged, time.perf_counter()
+    if memory.look_at is None:
+        memory.look_at = began + LOOK_FIRST
+    plan = judged.guarded.plan
+    if plan is None or judged.guarded.refused or not _large(control, judged.snapshot) or began < memory.look_at:
+        return
+    _weak_report(control, control.guard(judged.snapshot, plan))
+    ended = time.perf_counter()
+    memory.look_at = ended + LOOK_REST * (ended - began)
+
+
+def _weak_report(control: Control, weak: tuple[Violation, ...]) -> None:
+    for violation in weak:
+        # Nobody is harmed by a plan that is merely worse than it could be: apply it, and say so.
+        control.metrics.alarms.labels("plan.weak").inc()
+        log.warning("plan is weaker than it must be", rule=violation.rule, text=violation.text)
 
 
 def _overdue_report(control: Control, epoch: int, world: World, now: datetime, memory: PassMemory) -> None:
@@ -210,10 +222,7 @@ def _plan_run(control: Control, epoch: int, judgement: Judgement, memory: PassMe
     if plan is None:
         return PassResult(refused=True, pause=REFUSED_PAUSE)
     _waiting_count(control, plan)
-    for violation in guarded.weak:
-        # Nobody is harmed by a plan that is merely worse than it could be: apply it, and say so.
-        control.metrics.alarms.labels("plan.weak").inc()
-        log.warning("plan is weaker than it must be", rule=violation.rule, text=violation.text)
+    _weak_report(control, guarded.weak)
     decision = plan_decide(world, plan, control.policy.grace, now)
     if decision.empty:
         control.metrics.passes.labels("idle").inc()

@@ -150,6 +150,32 @@ def test_a_refused_job_does_not_stop_the_others(desk: Desk) -> None:
     assert desk.kinds().count("plan.refused") == 1
 
 
+def test_a_large_pool_is_looked_at_for_more_than_harm_once_the_plan_is_applied(desk: Desk) -> None:
+    asked: list[int] = []
+
+    def guard(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
+        asked.append(len(desk.attempts("j1")))
+        return (Violation("work-conservation", "j1 could have started before", ("j1",)),)
+
+    desk.control = replace(desk.control, guard=guard, policy=replace(desk.control.policy, large=0))
+    desk.submit("j1", FOREVER)
+    desk.memory.look_at = 0.0
+    assert desk.schedule().began == 1
+    assert asked == [1]
+    desk.submit("j2", FOREVER)
+    assert desk.schedule().began == 1
+    assert asked == [1], "not so soon again"
+
+
+def test_a_pass_leaves_what_it_has_judged_for_who_asks(desk: Desk) -> None:
+    desk.submit("j1", FOREVER)
+    desk.schedule()
+    left = desk.control.newest.get()
+    assert left is not None
+    assert [start.job for start in left.judged.plan.start] == ["j1"]
+    assert [job.id for job in left.world.jobs] == ["j1"]
+
+
 def test_an_order_that_the_engine_refuses_ends_the_attempt(desk: Desk) -> None:
     desk.submit("j1", Behaviour(refused="no such image"))
     desk.round()
