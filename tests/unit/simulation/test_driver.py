@@ -162,9 +162,11 @@ def test_who_has_run_long_enough_is_moved_at_that_very_moment() -> None:
     given = world(*seated, job("h", "c/besteffort", 8, submitted=-900), nodes=2, consolidate_after=60)
     for waits in (True, False):
         events = list(Simulation(given, until=400, waits=waits).events())
-        assert [
-            one for one in told(events) if one[1] in {"evict", "start"}
-        ] == [(50, "evict", "x"), (50, "start", "h"), (50, "start", "x")]
+        assert [one for one in told(events) if one[1] in {"evict", "start"}] == [
+            (50, "evict", "x"),
+            (50, "start", "h"),
+            (50, "start", "x"),
+        ]
         assert not [event for event in events if event.kind == "violation"]
 
 
