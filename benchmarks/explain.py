@@ -41,26 +41,25 @@ WAITING = 10_000
 TENANTS = 10
 PROJECTS = 3
 ASKED = {"short": 200, "full": 2_000}
-LIVE_S = {"short": 12.0, "full": 120.0}
+LIVE_S = {"short": 10.0, "full": 120.0}
 REBUILDS = {"short": 1, "full": 5}
 NOW = 1_000_000
 CARD_MEMORY = 32_768
 
 MINUTE, DAY = 60, 86_400
 FIRST_DAY = 40
-DAYS = {"short": 3, "full": 28}
+DAYS = {"short": 7, "full": 28}
 LOAD_PERCENT = 85
 """Card-seconds of the jobs of those days in percent of what the pool has.
 
-Set before the first run.  The short form was cut from seven days to three afterwards, for its running time: seven days
-had reached 26 % coverage by the middle of the fourth.  Its figure stands for three days only; read it beside the width.
+Set before the first run.
 """
 
 LONGEST = 2 * DAY
 """Longer jobs are left out: there are days enough for a steady state only without them."""
 
 EVERY = 3_600
-SCENARIOS = 5
+SCENARIOS = {"short": 3, "full": 5}
 SCORES = 5_000
 
 
@@ -231,6 +230,7 @@ class Replay:
     arrivals: list[Job]
     trace: dict[str, TraceJob]
     every: int
+    scenarios: int
     due: int = 0
     forecasts: int = 0
     promises: dict[str, Promise] = field(default_factory=dict)
@@ -289,7 +289,7 @@ class Replay:
         going = [(began, self._run(name, now - began, ended=False)) for name, began in self.going.items()]
         runs = sorted((*self.runs, *going), key=itemgetter(0), reverse=True)
         times = times_make(run for _, run in runs)
-        rolled = Forecast(snapshot, times, arrivals=recent, scenarios=SCENARIOS)
+        rolled = Forecast(snapshot, times, arrivals=recent, scenarios=self.scenarios)
         while rolled.step():
             pass
         calibration = calibration_make(self._scores(now))
@@ -306,7 +306,7 @@ class Replay:
         return [score for score in scores if score is not None]
 
 
-def replay(days: int, every: int) -> Replay:
+def replay(days: int, every: int, scenarios: int) -> Replay:
     """Some days of the Philly trace from `FIRST_DAY` on, on a pool sized for them."""
     begin = FIRST_DAY * DAY
     chosen = [job for job in philly_read() if begin <= job.submit < begin + days * DAY and job.duration <= LONGEST]
@@ -329,7 +329,7 @@ def replay(days: int, every: int) -> Replay:
         )
         for job in by_id.values()
     ]
-    played = Replay(arrivals, by_id, every)
+    played = Replay(arrivals, by_id, every, scenarios)
     played.play(Snapshot(0, pool, queues))
     return played
 
@@ -339,7 +339,7 @@ def eta_figures(mode: Mode) -> list[Figure]:
 
     Promises that are broken already, although their job still waits at the end, count as broken.
     """
-    played = replay(DAYS[mode], EVERY)
+    played = replay(DAYS[mode], EVERY, SCENARIOS[mode])
     end = played.arrivals[-1].submitted
     late = [(promise, end) for promise in played.promises.values() if promise.told.p90 is not None]
     judged = sorted(
