@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from millpond.scheduling.limits import Limits
 from millpond.scheduling.masks import bound_key
-from millpond.scheduling.order import Order, edge_of
+from millpond.scheduling.order import Order
 from millpond.scheduling.quota import Queue
 from millpond.scheduling.snapshot import Job
 from millpond.scheduling.state import State
-from millpond.scheduling.waiting import Kin, Line
+from millpond.scheduling.waiting import Kin, Line, edge_of
 
 
 def idle_find(

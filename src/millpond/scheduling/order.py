@@ -16,8 +16,8 @@ from millpond.scheduling.kept import Kept
 from millpond.scheduling.quota import Dims, Queue
 from millpond.scheduling.snapshot import Hold, Job
 from millpond.scheduling.state import State
-from millpond.scheduling.tasks import Task, behind, claim_key
-from millpond.scheduling.waiting import Group, Kin, Line, Waiting
+from millpond.scheduling.tasks import behind, claim_key
+from millpond.scheduling.waiting import Group, Kin, Line, Waiting, edge_of
 
 HeadKey = tuple[Rank, int, int, str]
 
@@ -42,12 +42,12 @@ class Passed:
         submitted, name = self.group.places[self.high - 1]
         return (self.rank, self.share, submitted, name)
 
-    def above(self, key: HeadKey, skipped: Mapping[str, Hold]) -> Job | None:
+    def above(self, key: HeadKey | None, skipped: Mapping[str, Hold]) -> Job | None:
         """The first whose key is larger than `key`."""
         index, jobs = self.low, self.group.jobs
-        if (self.rank, self.share) < key[:2]:
+        if key is not None and (self.rank, self.share) < key[:2]:
             return None
-        if (self.rank, self.share) == key[:2]:
+        if key is not None and (self.rank, self.share) == key[:2]:
             index = max(index, bisect_right(self.group.places, key[2:]))
         while index < self.high and jobs[index].id in skipped:
             index += 1
@@ -59,10 +59,11 @@ class Head:
 
     ``back`` are jobs to be judged again, in leaf order.  From ``place`` up to ``until`` all jobs have been passed,
     since their equals have just failed; ``most`` is their largest key: they count as judged once it has its turn.
+    ``reach`` is the largest that has had its turn since, which need not be the last: a leaf's next may rank better.
     ``blocker``: who waits, so that nobody behind it is judged.
     """
 
-    __slots__ = ("_left", "back", "blocker", "line", "most", "passed", "place", "skipped", "stamp", "until")
+    __slots__ = ("_left", "back", "blocker", "line", "most", "passed", "place", "reach", "skipped", "stamp", "until")
 
     def __init__(self, line: Line, skipped: Mapping[str, Hold]) -> None:
         self.line = line
@@ -72,6 +73,7 @@ class Head:
         self.stamp = 0
         self.passed: list[Passed] = []
         self.most: HeadKey | None = None
+        self.reach: HeadKey | None = None
         self.blocker: Job | None = None
         self._left: tuple[int, list[Job]] = (0, [])
         """Where it was closed, and who was to be judged again then."""
@@ -120,6 +122,7 @@ class Head:
     def skip(self, waiters: Waiting, moment: int, share: int, kept: Sequence[Kept]) -> None:
         """Pass everybody whose equals have failed at `moment`, up to the first of whom that is not known."""
         line, place = self.line, self.until
+        self.reach = None
         ours = [one.job for one in kept if one.leaf is line.leaf]
         first, failed = self._near(waiters, moment, ours)
         if first < 0:
@@ -178,11 +181,20 @@ class Head:
             return 0 if mine > priority else len(group.jobs)
         return bisect_left(group.places, (submitted, name))
 
-    def settle(self, key: HeadKey) -> None:
-        """Jobs that were passed have had their turn up to that key; the others are to be judged again."""
+    def done(self) -> None:
+        """All who were passed have had their turn."""
+        self._begin(self.until)
+
+    def turn(self, key: HeadKey) -> None:
+        """Somebody with that key has had his turn since some were passed here."""
+        if self.reach is None or key > self.reach:
+            self.reach = key
+
+    def settle(self) -> None:
+        """Jobs that were passed have had their turn up to ``reach``; the others are to be judged again."""
         place = self.until
         for passed in self.passed:
-            job = passed.above(key, self.skipped)
+            job = passed.above(self.reach, self.skipped)
             if job is not None:
                 place = min(place, self.line.index(job))
         self._begin(place)
@@ -205,21 +217,6 @@ def _same(kin: Kin, job: Job, reserved: Iterable[Job]) -> bool:
     return all(behind(first, other) is behind(job, other) for other in reserved)
 
 
-def edge_of(tasks: list[Task], job: Job) -> tuple[bool, int] | None:
-    """Where the first of a leaf's `tasks` stands who is behind a claim: (preemptible, -priority)."""
-    if not (tasks and behind(tasks[-1].job, job)):
-        return None
-    low, high = 0, len(tasks) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if behind(tasks[middle].job, job):
-            high = middle
-        else:
-            low = middle + 1
-    key = tasks[low].key
-    return key[0], key[1]
-
-
 class Order:
     """Gives the waiting jobs one after the other; each is judged once, unless it is put back.  Who holds cards is not
     among them.
@@ -230,7 +227,6 @@ class Order:
     def __init__(self, state: State, *, brief: bool = False) -> None:
         self._state = state
         self._brief = brief
-        self._last: HeadKey | None = None
         self._heap: list[tuple[HeadKey, int, int]] = []
         self._heads: dict[int, Head] = {}
         self._tenants: dict[Queue, list[Head]] = {}
@@ -269,9 +265,13 @@ class Order:
             if stamp == head.stamp:
                 job = head.peek()
                 head.pop()
-                self._last = key
+                for other in self._passing:
+                    other.turn(key)
                 self._due, self._due_stamp = head, stamp
                 return job
+        for passing in self._passing:
+            passing.done()
+        self._passing.clear()
         return None
 
     def failed(self, job: Job) -> None:
@@ -364,11 +364,11 @@ class Order:
 
     def _again(self) -> None:
         """Who was passed without having had his turn is to be judged again."""
-        if self._last is not None and self._passing:
+        if self._passing:
             passing, self._passing = self._passing, []
             for head in passing:
                 if head.passed:
-                    head.settle(self._last)
+                    head.settle()
                     self._push(head)
 
     def key(self, job: Job) -> HeadKey:

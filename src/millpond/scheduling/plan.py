@@ -70,11 +70,11 @@ class Pass(Decided):
         self._judge_all()
         kept = [one.serial for one in self.state.kept]
         self._reserve_again()
-        if self.unsure or self._movable():
+        if freed != self.state.freed or self.relieved or self.unsure or self._movable():
             return None
-        if self.relieved or freed != self.state.freed or kept != [one.serial for one in self.state.kept]:
+        if kept != [one.serial for one in self.state.kept]:
             self._idle_again()
-        return None if self.unsure else self._plan(())
+        return None if freed != self.state.freed or self.relieved or self.unsure else self._plan(())
 
     def _plan(self, wait: tuple[Wait, ...]) -> Plan:
         return Plan(

@@ -18,7 +18,7 @@ from millpond.scheduling.fit import Ask, ask_make
 from millpond.scheduling.placing import scored
 from millpond.scheduling.quota import Dims, Queue
 from millpond.scheduling.snapshot import Job
-from millpond.scheduling.tasks import claim_key
+from millpond.scheduling.tasks import Task, behind, claim_key
 
 GroupKey = tuple[str, CardRequest, int, int, int, str, str, int, bool, int | None]
 ClaimKey = tuple[int, int, str]
@@ -257,3 +257,18 @@ def kin_key(key: GroupKey) -> GroupKey:
 def alike_key(key: GroupKey) -> GroupKey:
     """The key of a group without its priority and the room that it wants beside its cards."""
     return (*key[:3], 0, 0, "", "", 0, *key[8:])
+
+
+def edge_of(tasks: list[Task], job: Job) -> tuple[bool, int] | None:
+    """Where the first of a leaf's `tasks` stands who is behind a claim: (preemptible, -priority)."""
+    if not (tasks and behind(tasks[-1].job, job)):
+        return None
+    low, high = 0, len(tasks) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if behind(tasks[middle].job, job):
+            high = middle
+        else:
+            low = middle + 1
+    key = tasks[low].key
+    return key[0], key[1]
