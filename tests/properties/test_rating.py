@@ -151,18 +151,20 @@ def test_sealed_hours_and_corrections_sum_to_the_whole(
         # An engine tells its facts about one job in order.
         if fact.event is Event.ENDED and not _later_of_the_job(ordered, index) and data.draw(st.booleans())
     }
-    arrivals = sorted(range(len(ordered)), key=lambda index: (ordered[index].time + late.get(index, 0), index))
+    # Facts of one second that come together are taken together: their order within it says nothing.
+    arrivals: dict[tuple[int, int], list[Fact]] = {}
+    for index, fact in enumerate(ordered):
+        arrivals.setdefault((fact.time + late.get(index, 0), fact.time), []).append(fact)
     told, hours = Told(), Hours(SHANGHAI)
     books: dict[tuple[int, str], int] = {}
     lost: dict[tuple[int, str], int] = {}
     meter, sealed, count = Meter(told), 0, 0
-    for index in [*arrivals, None]:
-        now = up_to if index is None else ordered[index].time + late.get(index, 0)
-        if index is None:
+    for now, time in [*sorted(arrivals), (up_to, None)]:
+        if time is None:
             meter.finish(up_to)
         else:
             meter.settle(now)
-            meter.take([ordered[index]])
+            meter.take(arrivals[now, time])
         for span in told.spans[count:]:
             for booking in span_book(span, hours, sealed):
                 assert booking.booked >= sealed
