@@ -38,6 +38,7 @@ ARGUMENTS: dict[str, Any] = {
     "engine": "local",
     "evictions": [EvictionRecord("alpha/prod", "beta/batch", NOW, True)],
     "expires_at": NOW + timedelta(days=99_999),
+    "horizon": timedelta(days=14),
     "index": 0,
     "job": "j1",
     "jobs": ["j1"],
