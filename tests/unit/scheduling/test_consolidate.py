@@ -136,3 +136,25 @@ def test_nobody_of_higher_rank_moves() -> None:
     result = checked(world)
     assert evicted(result) == []
     assert next(wait.rank for wait in result.wait if wait.job == "h") is Rank.BORROWED_BATCH
+
+
+def test_a_gang_takes_the_idle_node_beside_the_one_that_is_cleared() -> None:
+    world = scattered(job("h", "u/batch", 8, nodes=2, submitted=-600))
+    result = checked(replace(world, nodes=pool(3)))
+    assert evicted(result) == ["r1"]
+    assert [[seat.node for seat in hold.seats] for hold in result.hold] == [["n1", "n3"], ["n2"]]
+
+
+def test_nobody_of_its_own_leaf_moves_who_stands_before_it() -> None:
+    claim = job("h", "t/batch", 8, submitted=-600)
+    for priority, moved in ((60, []), (50, ["r1"])):
+        world = scattered(claim)
+        jobs = [replace(one, priority=priority) if one.seats else one for one in world.jobs]
+        assert evicted(checked(replace(world, jobs=tuple(jobs)))) == moved
+
+
+def test_nobody_moves_to_cards_without_the_cpu_that_he_needs() -> None:
+    for cpu, moved in ((100_000, []), (64_000, ["r1"])):
+        world = scattered(job("h", "u/batch", 8, submitted=-600))
+        jobs = [replace(one, cpu=cpu) if one.seats else one for one in world.jobs]
+        assert evicted(checked(replace(world, jobs=tuple(jobs)))) == moved
