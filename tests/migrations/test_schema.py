@@ -64,7 +64,7 @@ def test_check_sees_drift(own_url: str) -> None:
 
 
 def test_check_names_the_command_for_an_empty_database(empty_url: str) -> None:
-    assert schema.check(empty_url) == ["the schema is empty, this program needs 0003: run millpond db upgrade"]
+    assert schema.check(empty_url) == ["the schema is empty, this program needs 0007: run millpond db upgrade"]
 
 
 def test_upgrade_twice_changes_nothing(empty_url: str) -> None:
@@ -89,5 +89,5 @@ def test_an_unreachable_database_is_named(empty_url: str) -> None:
 
 def test_two_upgrades_at_once_make_one(empty_url: str) -> None:
     with ThreadPoolExecutor(3) as pool:
-        assert set(pool.map(schema.upgrade, [empty_url] * 3)) == {"0003"}
+        assert set(pool.map(schema.upgrade, [empty_url] * 3)) == {"0007"}
     assert schema.check(empty_url) == []

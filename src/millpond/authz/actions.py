@@ -33,6 +33,16 @@ class Action(StrEnum):
     EVENT_READ = "event.read"
     SNAPSHOT_READ = "snapshot.read"
     METRICS_READ = "metrics.read"
+    USAGE_READ = "usage.read"
+    PRICE_READ = "price.read"
+    PRICE_WRITE = "price.write"
+    BUDGET_READ = "budget.read"
+    BUDGET_WRITE = "budget.write"
+    ACCOUNT_READ = "account.read"
+    ACCOUNT_WRITE = "account.write"
+    INVOICE_READ = "invoice.read"
+    INVOICE_WRITE = "invoice.write"
+    REPORT_READ = "report.read"
 
 
 NOUNS = frozenset(action.value.partition(".")[0] for action in Action)
