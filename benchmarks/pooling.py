@@ -91,7 +91,7 @@ def done_bound(jobs: tuple[TraceJob, ...], window: int) -> int:
 
 def figures_of(name: str, tenants: Tenants, note: str) -> list[Figure]:
     islands = islands_run(tenants)
-    shared = shared_run(tenants)
+    shared = shared_run(tenants, saves=False)
     begin, window, cards = tenants.jobs[0].submit, tenants.window, shared.cards
     alone = list(islands.values())
     days = window / DAY

@@ -15,15 +15,17 @@ order as their priority.  As far as cards are only counted, nobody then waits lo
 
 Three things are outside of the argument and are measured.  Cards may be free in the wrong places, between guaranteed
 jobs that nobody may evict: with ``regroup_after: 0s`` those are moved, and without it jobs do lose.  Who is moved or
-evicted loses what it has not saved, and whoever of its team follows it waits for that.  And a victim needs its grace to
-leave.  Where small jobs may pass a blocked one in the pool (``traverse``), more of them hold guarantees in more places
-at once; that is measured as well.
+evicted must not lose work, or whoever of its team follows it waits for that: jobs save on their warning signal, as
+``checkpoint: {signal: …}`` of a job file has them do, and as migration does in Gandiva (OSDI 2018); without that
+(``saves`` false) they go on from the last of their checkpoints, one every `CHECKPOINT` seconds.  And a victim needs its
+grace to leave.  Where small jobs may pass a blocked one in the pool (``traverse``), more of them hold guarantees in
+more places at once; that is measured as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.replay import Replay, job_make, leaf_make, nodes_make, replay
 from benchmarks.traces import NODE_CARDS, TraceJob
@@ -31,7 +33,7 @@ from millpond.domain.amounts import CARD
 from millpond.scheduling.snapshot import Job, Settings
 
 CHECKPOINT = 1800
-"""Seconds between checkpoints: what a victim loses at most."""
+"""Seconds between checkpoints: what a victim loses at most that does not save on its signal."""
 
 TOP = 10_000_000
 
@@ -86,11 +88,14 @@ def philly_part(jobs: Sequence[TraceJob], quotas: dict[str, int]) -> Tenants:
     return tenants_make(part, {team: cards for team, cards in quotas.items() if team not in SHORT_WITHOUT})
 
 
-def _jobs(jobs: Iterable[TraceJob], *, checkpoint: int | None = None) -> list[tuple[TraceJob, Job]]:
-    return [
+def _jobs(
+    jobs: Iterable[TraceJob], *, checkpoint: int | None = None, saves: bool = False
+) -> list[tuple[TraceJob, Job]]:
+    made = (
         (job, job_make(job, f"{job.team}/batch", priority=TOP - place, checkpoint_every=checkpoint))
         for place, job in enumerate(jobs)
-    ]
+    )
+    return [(trace, replace(job, saves_on_signal=True) if saves else job) for trace, job in made]
 
 
 def islands_run(tenants: Tenants, *, fifo: bool = True) -> dict[str, Replay]:
@@ -109,16 +114,19 @@ def islands_run(tenants: Tenants, *, fifo: bool = True) -> dict[str, Replay]:
     }
 
 
-def shared_run(tenants: Tenants, *, drain: int = 0, fifo: bool = True, moves: bool = True) -> Replay:
+def shared_run(
+    tenants: Tenants, *, drain: int = 0, fifo: bool = True, moves: bool = True, saves: bool = True
+) -> Replay:
     """All teams in one pool, each with its quota; what nobody uses is lent.
 
     ``moves``: who claims his own and finds it scattered has others moved at once (``regroup_after: 0s``).
+    ``saves``: jobs save on their warning signal, else every `CHECKPOINT` seconds only.
     """
     return replay(
         "shared pool",
         nodes_make(tenants.nodes),
         [leaf_make(team, cards, fifo=fifo) for team, cards in tenants.quotas.items()],
-        _jobs(tenants.jobs, checkpoint=CHECKPOINT),
+        _jobs(tenants.jobs, checkpoint=CHECKPOINT, saves=saves),
         window=tenants.window,
         begin=tenants.jobs[0].submit,
         settings=Settings(regroup_after=0 if moves else None),
