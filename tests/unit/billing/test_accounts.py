@@ -58,7 +58,7 @@ def test_the_currency_stays_once_something_is_booked() -> None:
     assert account_changed(account(), dollars, booked=False) == dollars
     with pytest.raises(Conflict, match="for life") as refused:
         account_changed(account(), dollars, booked=True)
-    assert refused.value.code == "ACCOUNT_BOOKED"
+    assert refused.value.reason == "ACCOUNT_BOOKED"
 
 
 def test_the_zone_stays_once_a_month_is_closed() -> None:
