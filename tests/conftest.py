@@ -104,9 +104,10 @@ def _empty(url: str) -> None:
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         with connection.transaction():
-            connection.execute("ALTER TABLE events DISABLE TRIGGER events_append_only")
+            # Switches off the triggers that keep tables append-only.
+            connection.execute("SET LOCAL session_replication_role = replica")
             connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY").format(tables))
-            connection.execute("ALTER TABLE events ENABLE TRIGGER events_append_only")
+            connection.execute("SET LOCAL session_replication_role = origin")
             connection.execute("ALTER SEQUENCE tenant_uid RESTART")
 
 

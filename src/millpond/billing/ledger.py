@@ -146,6 +146,23 @@ class Ledger:
         resolution = self.resolutions.get(transfer.id)
         return (resolution.entries, resolution.times) if resolution is not None else None
 
+    # Being a part of a larger one
+
+    def recall(self, account: Account, balance: Balance, version: int) -> None:
+        """Take in a balance that stands elsewhere, before anything is added: a store loads what a batch touches.
+
+        Such a part knows balances of now, and decides as the whole would; it has no history to ask for.
+        """
+        self.accounts[account.id] = account
+        self._balances[account.id] = balance
+        self._versions[account.id] = version
+
+    def recall_transfer(self, transfer: Transfer, resolution: Resolution | None = None) -> None:
+        """Take in a record whose effect the balances have already."""
+        self.transfers[transfer.id] = transfer
+        if resolution is not None:
+            self.resolutions[transfer.id] = resolution
+
     # Writing
 
     def close(self, owner: str, until: datetime) -> None:

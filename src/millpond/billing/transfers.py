@@ -23,12 +23,17 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-from millpond.billing.currencies import Currency
+from millpond.billing.currencies import Currency, currency_find
 from millpond.billing.money import Money, money_of_minor, money_zero
 from millpond.domain.errors import InvalidInput
 
 CARD_SECONDS: Final = Currency("CARD-S", 3)
 """Card time as a unit of the ledger: card-seconds with three decimals."""
+
+
+def unit_find(code: str) -> Currency:
+    """A currency of ISO 4217, or `CARD_SECONDS`, by its code."""
+    return CARD_SECONDS if code == CARD_SECONDS.code else currency_find(code)
 
 
 def card_time(milli_seconds: int) -> Money:

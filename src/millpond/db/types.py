@@ -16,6 +16,9 @@ from sqlalchemy import Dialect, Text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TIMESTAMP
 from sqlalchemy.types import TypeDecorator
 
+from millpond.billing.currencies import Currency
+from millpond.billing.transfers import unit_find
+
 
 def json_text(data: str | bytes) -> str:
     """The driver's ``loads``: keeps the text, so that a `Json` column can look it up in a decode cache."""
@@ -98,3 +101,16 @@ class Names(TypeDecorator[tuple[str, ...]]):
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:  # noqa: ARG002
         return lambda value: None if value is None else tuple(value)
+
+
+class Unit(TypeDecorator[Currency]):
+    """A currency, or card time, by its code."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Currency | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        return None if value is None else value.code
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:  # noqa: ARG002
+        return lambda value: None if value is None else unit_find(value)
