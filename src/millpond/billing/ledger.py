@@ -151,7 +151,7 @@ class Ledger:
     def recall(self, account: Account, balance: Balance, version: int) -> None:
         """Take in a balance that stands elsewhere, before anything is added: a store loads what a batch touches.
 
-        Such a part knows balances of now, and decides as the whole would; it has no history to ask for.
+        Such a part knows balances of now, and decides as the whole would; of the past it knows what it is told.
         """
         self.accounts[account.id] = account
         self._balances[account.id] = balance
@@ -160,6 +160,9 @@ class Ledger:
     def recall_transfer(self, transfer: Transfer, resolution: Resolution | None = None) -> None:
         """Take in a record whose effect the balances have already."""
         self.transfers[transfer.id] = transfer
+        for account in (entry.account for entry in transfer.entries):
+            self.accounts.setdefault(account.id, account)
+            self._touching.setdefault(account.id, []).append(transfer)
         if resolution is not None:
             self.resolutions[transfer.id] = resolution
 
