@@ -11,11 +11,15 @@ from functools import partial
 from typing import Any
 
 from millpond.authz.actors import Actor
+from millpond.billing.accounts import AccountRecord
+from millpond.billing.grants import GrantKind
+from millpond.billing.ledger import Batch
 from millpond.db import stores
 from millpond.db.session import Database
 from millpond.domain.errors import Forbidden, MillpondError, NotFound
 from millpond.domain.jobs import JobState
 from millpond.domain.records import EvictionRecord, HoldRecord, Role
+from tests.unit.billing.books import ACCRUED, CNY, WALLET, grant, moved
 from tests.unit.db.builders import ADMIN, NOBODY, NOW, attempt, job, node
 
 WITHOUT_ACTOR = {
@@ -23,30 +27,41 @@ WITHOUT_ACTOR = {
     "event_hash": "pure",
     "token_authenticate": "finds out who the actor is",
     "no_job": "an error, not a query",
+    "no_account": "an error, not a query",
 }
 EVERYBODY = {
     "idempotency_get": "keys belong to whoever sent them",
     "idempotency_put": "keys belong to whoever sent them",
 }
+BATCH = Batch((moved("a", "5.00", WALLET, ACCRUED),))
 ARGUMENTS: dict[str, Any] = {
+    "account": WALLET,
+    "accounts": [WALLET],
     "after": "",
     "attempts": ["j1-1"],
+    "batch": BATCH,
+    "batches": [BATCH],
     "before": NOW,
     "cause": "broken",
+    "created_at": NOW,
     "cursor": 1,
     "drop": ["j1"],
     "engine": "local",
     "evictions": [EvictionRecord("alpha/prod", "beta/batch", NOW, True)],
     "expires_at": NOW + timedelta(days=99_999),
+    "grant": "g1",
     "horizon": timedelta(days=14),
     "index": 0,
     "job": "j1",
     "jobs": ["j1"],
     "label": "laptop",
     "limit": 10,
+    "mode": None,
     "name": "alpha",
     "node": "n1",
     "now": NOW,
+    "owner": "alpha",
+    "owners": ["alpha"],
     "project": "lab",
     "promises": [],
     "put": [HoldRecord("j1", (), NOW, ())],
@@ -54,17 +69,25 @@ ARGUMENTS: dict[str, Any] = {
     "queues": [],
     "role": Role.MEMBER,
     "scopes": (),
+    "service_from": NOW,
+    "service_to": NOW,
     "shares": (0, 1000),
     "since": NOW,
     "specs": [node("n9")],
     "states": [JobState.QUEUED],
     "tenant": "alpha",
+    "tenants": ["alpha"],
+    "then": (),
     "title": "Alpha",
     "token": "t1",
     "user": "ann",
     "values": {"cooldown": 1},
 }
+ACCOUNT = AccountRecord("alpha", CNY, "UTC", NOW, NOW)
 SPECIAL: dict[str, dict[str, Any]] = {
+    "account_add": {"record": ACCOUNT},
+    "account_save": {"record": ACCOUNT},
+    "grant_add": {"grant": grant(GrantKind.PAID, "1.00")},
     "job_insert": {"record": job(1)},
     "job_save": {"record": job(1)},
     "jobs_save": {"records": [job(1)]},
@@ -83,6 +106,7 @@ SYSTEM_ONLY = {
     "cursor_set",
     "eviction_add",
     "eviction_list",
+    "grants_expired",
     "hold_list",
     "holds_replace",
     "idempotency_prune",
@@ -101,7 +125,7 @@ SYSTEM_ONLY = {
 
 def store_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     for module in pkgutil.iter_modules(stores.__path__):
-        if module.name == "rows":
+        if module.name in {"rows", "ledger_rows"}:
             continue
         loaded = importlib.import_module(f"millpond.db.stores.{module.name}")
         for name, value in vars(loaded).items():

@@ -10,6 +10,7 @@ from millpond.authz.actors import Actor
 from millpond.authz.policy import authorize, tenants_visible
 from millpond.db.session import Tx
 from millpond.db.stores.rows import columns_of
+from millpond.db.tables.accounts import ACCOUNTS
 from millpond.db.tables.jobs import JOBS
 from millpond.db.tables.queues import QUEUES
 from millpond.db.tables.tenants import MEMBERS, PROJECTS, TENANTS
@@ -57,7 +58,7 @@ def tenant_list(tx: Tx, actor: Actor) -> tuple[TenantRecord, ...]:
 def tenant_delete(tx: Tx, actor: Actor, name: str) -> None:
     """Delete a tenant with its projects, members and queues.  `Conflict` while it has live jobs.
 
-    If it ever had a job, the row stays, marked as deleted: history names it.
+    If it ever had a job or a billing account, the row stays, marked as deleted: history names it.
     """
     authorize(actor, Action.TENANT_DELETE, name)
     _tenant_lock(tx, name)
@@ -68,7 +69,8 @@ def tenant_delete(tx: Tx, actor: Actor, name: str) -> None:
         )
     tx.execute(delete(QUEUES).where(QUEUES.c.tenant == name))
     tx.execute(delete(MEMBERS).where(MEMBERS.c.tenant == name))
-    if tx.execute(select(exists().where(JOBS.c.tenant == name))).scalar_one():
+    known = or_(exists().where(JOBS.c.tenant == name), exists().where(ACCOUNTS.c.tenant == name))
+    if tx.execute(select(known)).scalar_one():
         tx.execute(update(PROJECTS).where(PROJECTS.c.tenant == name).values(deleted_at=func.now()))
         tx.execute(update(TENANTS).where(TENANTS.c.name == name).values(deleted_at=func.now()))
     else:
