@@ -6,7 +6,6 @@ fact in each of the others (`rating_lines`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -14,35 +13,31 @@ from decimal import Decimal
 from typing import Final
 
 from millpond.billing.currencies import currency_find
-from millpond.billing.money import Money, decimal_parse
+from millpond.billing.money import decimal_parse
 from millpond.billing.pipeline import Account
-from millpond.billing.prices import ANY, PriceBook, PriceVersion
+from millpond.billing.prices import PriceBook
 from millpond.billing.rating import Rules
-from millpond.domain.errors import InvalidInput, MillpondError
+from millpond.domain.errors import InvalidInput
 from millpond.files.fields import (
     Fields,
     boolean_parse,
-    datetime_parse,
     integer_between,
     listing_read,
     scalar_read,
     text_parse,
 )
+from millpond.files.prices import MAX_PRICES, PriceReader
 from millpond.files.rating_facts import fact_read
 from millpond.files.tree import SNAPSHOT_FILE_LIMIT, Node, Scalar, tree_from_yaml
 from millpond.metering.facts import Fact
-from millpond.metering.hours import Hours, Period, instant, month_period
+from millpond.metering.hours import Period, month_period
 
 FILE_KEYS: Final = ("account", "period", "rules", "prices", "facts")
 ACCOUNT_KEYS: Final = ("name", "zone", "currency", "tax_rate")
 RULE_KEYS: Final = ("minimum_seconds", "increment_seconds", "bill_lost_work")
-PRICE_KEYS: Final = ("version", "sku", "class", "price", "from", "to")
 
 MAX_FACTS: Final = 1_000_000
-MAX_PRICES: Final = 100_000
 DAY: Final = 86_400
-
-_DATE = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
 
 Zones = Callable[[str], tzinfo]
 """Finds a zone by its name; raises `InvalidInput`."""
@@ -111,59 +106,7 @@ def _rules(node: Node | None) -> Rules:
 
 def _prices(node: Node | None, account: Account) -> PriceBook:
     book = PriceBook()
-    hours = Hours(account.zone)
+    reader = PriceReader(account.currency, account.zone)
     if node is not None:
-        listing_read(node, lambda item: _price(item, account, hours, book), MAX_PRICES)
+        listing_read(node, lambda item: reader.read(item, book.add), MAX_PRICES)
     return book
-
-
-def _price(node: Node, account: Account, hours: Hours, book: PriceBook) -> None:
-    """Read a version into the book."""
-    fields = Fields(node, PRICE_KEYS, "a price")
-    name = text_parse(200, "name")
-    moment = _moment(account.zone, hours)
-    price = fields.required("price", lambda text: _amount(text, account), '"12.00"')
-    try:
-        book.add(
-            PriceVersion(
-                fields.required("version", name, "v1"),
-                fields.required("sku", name, "A800-80GB"),
-                fields.value("class", name, ANY),
-                price,
-                fields.required("from", moment, "2026-01-01"),
-                fields.optional("to", moment),
-            )
-        )
-    except MillpondError as error:
-        if isinstance(error, InvalidInput) and error.position is not None:
-            raise
-        where = fields.entry("to" if error.reason == "EMPTY" else "from").value.pos
-        raise InvalidInput(error.message, hint=error.hint, code=error.reason, position=where) from error
-
-
-def _amount(text: str, account: Account) -> Money:
-    amount = decimal_parse(text, "a price")
-    if amount < 0:
-        raise InvalidInput(
-            f"the price {text} is negative",
-            hint="give a credit note for what was charged too much",
-            code="NEGATIVE_PRICE",
-        )
-    return Money(amount, account.currency)
-
-
-def _moment(zone: tzinfo, hours: Hours) -> Callable[[str], int]:
-    """A date or a full hour, in the account's zone unless the text names one."""
-
-    def parse(text: str) -> int:
-        text = text.strip()
-        try:
-            time = datetime_parse(f"{text}T00:00" if _DATE.match(text) else text)
-        except InvalidInput as error:
-            raise InvalidInput(f"{text[:80]!r} is not a date", hint="write it like 2026-12-01") from error
-        moment = instant(time.replace(tzinfo=zone) if time.tzinfo is None else time)
-        if hours.around(moment)[0] != moment:
-            raise InvalidInput(f"{text!r} is not a full hour", hint="prices change at full hours of the account's zone")
-        return moment
-
-    return parse

@@ -7,11 +7,8 @@ import gc
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from datetime import tzinfo
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import PurePath
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from millpond.billing.pipeline import Pipeline
 from millpond.cli.lazy import argument, command
@@ -19,13 +16,13 @@ from millpond.cli.offline.inputs import InputFile, input_open
 from millpond.cli.offline.rate_output import rating_json, rating_write
 from millpond.cli.offline.spill import SpilledSeen, SpilledSums
 from millpond.cli.session import Session
-from millpond.domain.errors import InvalidInput
 from millpond.files.rating import RatingFile, rating_load, rating_read
 from millpond.files.rating_facts import facts_of_lines, json_line, line_read
 from millpond.metering.buckets import Sums, SumsInMemory
 from millpond.metering.facts import Fact
 from millpond.metering.hours import Period
 from millpond.metering.seen import SeenInMemory
+from millpond.zones import zone_find
 
 FORMAT = "rating"
 TELL_EVERY = 20_000
@@ -104,19 +101,6 @@ def _head(found: InputFile) -> tuple[RatingFile, Iterator[str], int] | None:
 def _beside(path: str, name: str) -> str:
     """A path in a file is seen from the file's folder."""
     return name if path == "-" else str(PurePath(path).parent / name)
-
-
-def zone_find(name: str) -> tzinfo:
-    """The zone of the time zone database with this name."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        known = available_timezones()
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "write a name such as Asia/Shanghai or UTC"
-        if not known:
-            hint = "this machine has no time zone database: pip install tzdata"
-        raise InvalidInput(f"{name[:80]!r} is not a time zone", hint=hint) from error
 
 
 @contextlib.contextmanager
