@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 export VENV
 
-.PHONY: help setup demo test test-unit test-live test-long lint format bench bench-full compiled check-million docs lock clean
+.PHONY: help setup demo test test-unit test-live test-long test-kube kube-tools lint format bench bench-full compiled check-million docs lock clean
 
 help: ## Say what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,16 +23,22 @@ test: setup lint test-unit test-live ## Lint and every test but the long ones
 # Tests of single modules alone must cover the rooms that decide; see tests/plugin_marks.py.
 test-unit: setup ## Tests without a database, with branch coverage of domain and scheduling
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m pure -n $(WORKERS)
+	$(BIN)/coverage run -m pytest -m "pure and not kube" -n $(WORKERS)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage json -q -o .coverage.json
 	$(BIN)/python tools/coverage_gate.py .coverage.json
 
 test-live: setup ## Tests with PostgreSQL and with a whole millpond
-	$(PYTEST) -m "not pure and not long" -n $(WORKERS) --dist loadfile
+	$(PYTEST) -m "not pure and not long and not kube" -n $(WORKERS) --dist loadfile
 
 test-long: setup ## Tests that take minutes: 200 random kills and the like
-	$(PYTEST) -m long
+	$(PYTEST) -m "long and not kube"
+
+test-kube: setup kube-tools ## Tests with a whole Kubernetes control plane, Volcano and fake nodes
+	$(PYTEST) -m kube
+
+kube-tools: setup ## Build etcd, Kubernetes, Volcano and kwok for test-kube (needs Go; 20 min, then once for the same versions)
+	@$(BIN)/python -m tools.kube_build $(if $(JOBS),--jobs $(JOBS))
 
 lint: setup ## Style, types, import contracts, our own rules
 	$(BIN)/ruff check
