@@ -55,6 +55,12 @@ class Call:
     body: object = None
 
 
+PRICES = {
+    "currency": "CNY",
+    "zone": "Asia/Shanghai",
+    "prices": [{"version": "{user}", "sku": "A800-80GB", "price": "12.00", "from": "2026-01-01"}],
+}
+
 CALLS = (
     Call("GET", "/openapi.json", "/openapi.json"),
     Call("GET", "/healthz", "/healthz"),
@@ -108,6 +114,8 @@ CALLS = (
     Call("POST", "/v1/jobs/{job}/release", "/v1/jobs/{job}/release"),
     Call("POST", "/v1/jobs/{job}/hold", "/v1/jobs/{waiting}/hold"),
     Call("POST", "/v1/jobs/{job}/stop", "/v1/jobs/{job}/stop"),
+    Call("GET", "/v1/prices", "/v1/prices"),
+    Call("POST", "/v1/prices", "/v1/prices", PRICES),
     Call("GET", "/v1/events", "/v1/events"),
     Call("GET", "/v1/snapshot", "/v1/snapshot"),
     Call("DELETE", "/v1/tenants/{tenant}", "/v1/tenants/spare"),

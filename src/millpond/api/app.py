@@ -17,7 +17,20 @@ from millpond.api.document import openapi_install
 from millpond.api.metrics import HttpMetrics
 from millpond.api.middleware import RequestLayer
 from millpond.api.problems import problems_install
-from millpond.api.routers import events, execs, identity, jobs, nodes, queues, streams, system, tenants, tokens
+from millpond.api.routers import (
+    accounts,
+    events,
+    execs,
+    identity,
+    jobs,
+    nodes,
+    prices,
+    queues,
+    streams,
+    system,
+    tenants,
+    tokens,
+)
 from millpond.api.streams import StreamHub
 from millpond.services.deps import Services
 from millpond.services.feed import JobFeed
@@ -25,7 +38,7 @@ from millpond.services.outlook import Outlooks
 from millpond.services.standing import Standings
 
 BODY_LIMIT = 1_048_576
-ROUTERS = (identity, tenants, tokens, queues, nodes, jobs, streams, execs, events, system)
+ROUTERS = (identity, tenants, tokens, queues, nodes, jobs, prices, streams, execs, events, system, accounts)
 
 
 class Api(RequestLayer):

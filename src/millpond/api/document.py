@@ -16,12 +16,13 @@ from pydantic.json_schema import models_json_schema
 from millpond.api.problems import MEDIA_TYPE
 from millpond.api.schemas.base import Problem
 from millpond.api.schemas.jobs import AttemptEvent, JobChange, JobSubmit, LogEvent
+from millpond.api.schemas.prices import PricesPost
 from millpond.api.schemas.queues import QuotaPut
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/v1/version"})
 """Paths that need no token."""
 
-_INPUTS: tuple[type[BaseModel], ...] = (JobSubmit, QuotaPut)
+_INPUTS: tuple[type[BaseModel], ...] = (JobSubmit, PricesPost, QuotaPut)
 _OUTPUTS: tuple[type[BaseModel], ...] = (Problem, JobChange, LogEvent, AttemptEvent)
 _REPLACED = ("HTTPValidationError", "ValidationError")
 _EXEC_TEXT = (

@@ -39,6 +39,9 @@ SECTIONS = {
         "nodes": "millpond.cli.nodes:nodes",
         "cards": "millpond.cli.cards:cards",
     },
+    "help.section_money": {
+        "price": "millpond.cli.price:price",
+    },
     "help.section_people": {
         "login": "millpond.cli.login:login",
         "logout": "millpond.cli.login:logout",

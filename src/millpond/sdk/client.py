@@ -11,6 +11,7 @@ from millpond.domain.errors import InvalidInput
 from millpond.sdk.events import Events
 from millpond.sdk.jobs import Jobs, Offers
 from millpond.sdk.nodes import Cards, Nodes
+from millpond.sdk.prices import Prices
 from millpond.sdk.queues import Queues
 from millpond.sdk.system import System
 from millpond.sdk.tenants import Members, Projects, Tenants
@@ -41,6 +42,7 @@ class Client:
         self.members = Members(self.transport)
         self.tokens = Tokens(self.transport)
         self.events = Events(self.transport)
+        self.prices = Prices(self.transport)
         self.system = System(self.transport)
 
     @property

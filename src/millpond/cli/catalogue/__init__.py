@@ -8,6 +8,7 @@ from millpond.cli.catalogue.machine import MACHINE
 from millpond.cli.catalogue.messages import MESSAGES
 from millpond.cli.catalogue.offline import OFFLINE
 from millpond.cli.catalogue.options import OPTIONS
+from millpond.cli.catalogue.prices import PRICES
 from millpond.cli.catalogue.reasons import ADVICE, REASONS
 from millpond.cli.catalogue.words import FIELDS, HEADS, WORDS
 
@@ -23,4 +24,5 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     **OFFLINE,
     **MACHINE,
     **BILLING,
+    **PRICES,
 }

@@ -19,6 +19,7 @@ HELPS: dict[str, tuple[str, str]] = {
     "help.verbs": ("Verbs ({default} if none is given)", "动词（缺省为 {default}）"),
     "help.section_jobs": ("Jobs", "作业"),
     "help.section_pool": ("The pool", "卡池"),
+    "help.section_money": ("Card-hours and money", "卡时与费用"),
     "help.section_people": ("People", "用户"),
     "help.section_offline": ("Looking ahead", "推演"),
     "help.section_machine": ("This machine", "本机"),
