@@ -53,6 +53,23 @@ def payment_received(payment: str, owner: str, amount: Money, times: Times) -> T
     return Transfer(("payment", payment), entries_join(moves), times, text="payment")
 
 
+def payment_decide(books: Books, payment: str, owner: str, amount: Money, times: Times) -> Batch:
+    """A payment of at most what is owed.  `Refused` (``NOT_OWED``) for more: the rest would be a top-up."""
+    transfer = payment_received(payment, owner, amount, times)
+    receivable = Account(owner, AccountKind.RECEIVABLE, amount.currency)
+    owed = -books.balance(receivable).posted
+    if amount > owed:
+        raise Refused(
+            f"{owner} owes {max(owed, money_zero(owed.currency))}, and {amount} was paid",
+            hint=f"book {owed} as the payment, and the rest as a top-up"
+            if owed.amount > 0
+            else "book it as a top-up: it pays for what is used next",
+            code="NOT_OWED",
+            details={"owed": owed.minor()},
+        )
+    return Batch((transfer,), expect={receivable.id: books.version(receivable)})
+
+
 def debt_cleared(books: Books, grants: Iterable[Grant], owner: str, unit: Currency, cause: str, times: Times) -> Batch:
     """Pays what `owner` owes out of free paid money, the oldest first; empty when nothing is owed or free.
 
@@ -88,3 +105,30 @@ def paid_back(books: Books, draw: Draw, source: tuple[str, ...], times: Times) -
     cash = Account("", AccountKind.CASH, amount.currency)
     transfer = Transfer(source, (Entry(grant.account, -amount), Entry(cash, amount)), times, text="paid back")
     return Batch((transfer,), expect={grant.account.id: books.version(grant.account)})
+
+
+def paid_back_decide(
+    books: Books, grants: Iterable[Grant], owner: str, amount: Money, source: tuple[str, ...], times: Times
+) -> Batch:
+    """Pays back free money, out of the last top-up first.  `Refused` (``NOT_FREE``) when there is less of it.
+
+    One transfer for each top-up, its id after `source`.
+    """
+    if amount.amount <= 0:
+        raise InvalidInput(f"{amount} cannot be paid back", hint="write a positive amount")
+    batch, rest = Batch(), amount
+    paid = [grant for grant in grants if grant.owner == owner and grant.kind is GrantKind.PAID]
+    for grant in sorted(paid, key=lambda grant: grant.burn_key, reverse=True):
+        if grant.amount.currency == amount.currency and rest:
+            take = min(books.balance(grant.account).available, rest)
+            if take.amount > 0:
+                batch = batch.joined(paid_back(books, Draw(grant, take), (*source, grant.id), times))
+                rest -= take
+    if rest:
+        raise Refused(
+            f"{owner} has {amount - rest} of paid money free, and {amount} was asked for",
+            hint="held money is free when its jobs end; trial credit and vouchers are never paid out",
+            code="NOT_FREE",
+            details={"free": (amount - rest).minor()},
+        )
+    return batch

@@ -147,6 +147,24 @@ def grant_transfer(grant: Grant, created_at: datetime) -> Transfer:
     return Transfer(("grant", *grant.source), entries_join(moves), times, text=f"{grant.kind} grant")
 
 
+def grant_decide(existing: Grant | None, grant: Grant) -> Grant:
+    """`grant`, if its source has made none yet.  `Conflict` (``GRANT_EXISTS``) else: nothing is counted twice.
+
+    ``existing``: what is stored under the id of `grant`, whoever has it.
+    """
+    if existing is None:
+        return grant
+    what = " ".join(grant.source)
+    if existing.owner != grant.owner:
+        raise Conflict(f"{what} belongs to another account", hint="check the reference", code="GRANT_EXISTS")
+    raise Conflict(
+        f"{what} was counted on {existing.granted_at.isoformat(timespec='seconds')}, with {existing.amount}",
+        hint="it was counted once, so nothing is missing; another payment has a reference of its own",
+        code="GRANT_EXISTS",
+        details={"grant": existing.id, "amount": existing.amount.minor()},
+    )
+
+
 def trial_decide(existing: Grant | None, identity: str, owner: str, amount: Money, now: datetime, days: int) -> Grant:
     """The trial grant of a verified identity: the one it has, or a new one.
 

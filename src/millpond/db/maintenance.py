@@ -16,6 +16,7 @@ from millpond.db import schema
 from millpond.db.programs import PG_MAJOR, program_run, programs_find
 from millpond.db.session import Database, Tx, url_for_libpq
 from millpond.db.stores.events import chain_verify
+from millpond.db.stores.statements import ledger_audit
 from millpond.domain.errors import Conflict, InvalidInput, Unavailable
 
 _MAGIC = b"PGDMP"
@@ -97,7 +98,8 @@ def restore(database_url: str, source: Path) -> None:
 def check(database_url: str) -> list[str]:
     """What is wrong with a database, a sentence each; empty if nothing.
 
-    Pending migrations and drift first; if the schema is right, the chain of events and what no constraint can say.
+    Pending migrations and drift first; if the schema is right, the chain of events,
+    balances against their entries, and what no constraint can say.
     """
     problems = schema.check(database_url)
     if problems:
@@ -105,6 +107,7 @@ def check(database_url: str) -> list[str]:
     database = Database(database_url, pool_size=1, statement_timeout_s=_CHAIN_S)
     try:
         problems = database.run("check", lambda tx: chain_verify(tx, SYSTEM), snapshot=True)
+        problems += database.run("check", lambda tx: ledger_audit(tx, SYSTEM), snapshot=True)
         return problems + database.run("check", _invariants, snapshot=True)
     finally:
         database.close()

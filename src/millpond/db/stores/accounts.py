@@ -30,7 +30,7 @@ def account_add(tx: Tx, actor: Actor, record: AccountRecord) -> AccountRecord:
     """Open an account.  `Conflict` if the tenant has one."""
     authorize(actor, Action.ACCOUNT_WRITE, record.tenant)
     statement = insert(ACCOUNTS).values(values_of(record, _FIELDS)).on_conflict_do_nothing()
-    if not tx.execute(statement).rowcount:
+    if tx.execute(statement.returning(ACCOUNTS.c.tenant)).one_or_none() is None:
         raise Conflict(
             f"tenant {record.tenant!r} has an account already", hint=f"millpond accounts set {record.tenant} changes it"
         )
