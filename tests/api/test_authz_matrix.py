@@ -61,6 +61,8 @@ PRICES = {
     "prices": [{"version": "{user}", "sku": "A800-80GB", "price": "12.00", "from": "2026-01-01"}],
 }
 
+ACCOUNT = {"tenant": "factor", "currency": "CNY", "zone": "Asia/Shanghai"}
+
 CALLS = (
     Call("GET", "/openapi.json", "/openapi.json"),
     Call("GET", "/healthz", "/healthz"),
@@ -116,6 +118,20 @@ CALLS = (
     Call("POST", "/v1/jobs/{job}/stop", "/v1/jobs/{job}/stop"),
     Call("GET", "/v1/prices", "/v1/prices"),
     Call("POST", "/v1/prices", "/v1/prices", PRICES),
+    Call("GET", "/v1/accounts", "/v1/accounts"),
+    Call("POST", "/v1/accounts", "/v1/accounts", ACCOUNT),
+    Call("GET", "/v1/accounts/{tenant}", "/v1/accounts/trade"),
+    Call("PATCH", "/v1/accounts/{tenant}", "/v1/accounts/trade", {"notice": 600}),
+    Call("GET", "/v1/accounts/{tenant}/balance", "/v1/accounts/trade/balance"),
+    Call("GET", "/v1/accounts/{tenant}/lines", "/v1/accounts/trade/lines"),
+    Call("GET", "/v1/accounts/{tenant}/beancount", "/v1/accounts/trade/beancount"),
+    Call("GET", "/v1/ledger/beancount", "/v1/ledger/beancount"),
+    Call("POST", "/v1/accounts/{tenant}/top-ups", "/v1/accounts/trade/top-ups", {"amount": "9.00", "provider": "bank", "reference": "1"}),
+    Call("POST", "/v1/accounts/{tenant}/trial", "/v1/accounts/trade/trial", {"identity": "ab" * 32}),
+    Call("POST", "/v1/accounts/{tenant}/grants", "/v1/accounts/trade/grants", {"kind": "voucher", "code": "1", "amount": "9.00"}),
+    Call("POST", "/v1/accounts/{tenant}/grants/{grant}/revoke", "/v1/accounts/trade/grants/{grant}/revoke"),
+    Call("POST", "/v1/accounts/{tenant}/payments", "/v1/accounts/trade/payments", {"amount": "9.00", "provider": "bank", "reference": "2"}),
+    Call("POST", "/v1/accounts/{tenant}/paybacks", "/v1/accounts/trade/paybacks", {"amount": "9.00", "provider": "bank", "reference": "3"}),
     Call("GET", "/v1/events", "/v1/events"),
     Call("GET", "/v1/snapshot", "/v1/snapshot"),
     Call("DELETE", "/v1/tenants/{tenant}", "/v1/tenants/spare"),
@@ -172,6 +188,10 @@ def _prepare(house: House, desk: DeskEngine) -> dict[str, str]:
         return tokens
 
     things = house.database.run("test_prepare", work)
+    opened = house.ask("root", "POST", "/v1/accounts", {**ACCOUNT, "tenant": "trade"})
+    assert opened.status_code == 201
+    gift = {"kind": "voucher", "code": "prepared", "amount": "9.00"}
+    things["grant"] = house.ask("root", "POST", "/v1/accounts/trade/grants", gift).json()["id"]
     job = house.submit("ann", "train", tenant="trade")["id"]
     attempt = house.run(job, seats_of("n1", 0))
     desk.say(attempt, b"hello\n")
