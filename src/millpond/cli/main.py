@@ -40,6 +40,8 @@ SECTIONS = {
         "cards": "millpond.cli.cards:cards",
     },
     "help.section_money": {
+        "balance": "millpond.cli.balance:balance",
+        "accounts": "millpond.cli.accounts:accounts",
         "price": "millpond.cli.price:price",
     },
     "help.section_people": {

@@ -8,6 +8,7 @@ from datetime import datetime
 from millpond.cli.output import Cell
 from millpond.cli.texts import Texts
 from millpond.domain.amounts import duration_format, memory_format, milli_format
+from millpond.domain.errors import InvalidInput
 from millpond.sdk.answers import Job, Seat
 
 STATE_STYLES = {
@@ -30,6 +31,18 @@ STATE_STYLES = {
 def moment(text: str) -> datetime:
     """A time of the API (ISO 8601 with a zone)."""
     return datetime.fromisoformat(text)
+
+
+def zoned(text: str) -> str:
+    """A time that somebody wrote, for the API: without a zone it is of this machine's; empty stays."""
+    if not text:
+        return ""
+    try:
+        return datetime.fromisoformat(text).astimezone().isoformat()
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(
+            f"{text[:40]!r} is not a time", hint="write it like 2026-11-30, or 2026-11-30T18:00:00+08:00"
+        ) from error
 
 
 def local(text: str | None) -> str:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from millpond.domain.errors import InvalidInput
+from millpond.sdk.accounts import Accounts
 from millpond.sdk.events import Events
 from millpond.sdk.jobs import Jobs, Offers
 from millpond.sdk.nodes import Cards, Nodes
@@ -43,6 +44,7 @@ class Client:
         self.tokens = Tokens(self.transport)
         self.events = Events(self.transport)
         self.prices = Prices(self.transport)
+        self.accounts = Accounts(self.transport)
         self.system = System(self.transport)
 
     @property

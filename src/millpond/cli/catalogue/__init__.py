@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from millpond.cli.catalogue.accounts import ACCOUNTS
 from millpond.cli.catalogue.billing import BILLING
 from millpond.cli.catalogue.helps import HELPS
 from millpond.cli.catalogue.machine import MACHINE
@@ -24,5 +25,6 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     **OFFLINE,
     **MACHINE,
     **BILLING,
+    **ACCOUNTS,
     **PRICES,
 }

@@ -62,7 +62,7 @@ def grant_get(tx: Tx, actor: Actor, owner: str, grant: str) -> Grant:
     row = tx.execute(select(*_COLUMNS).where(GRANTS.c.id == grant, GRANTS.c.owner == owner)).one_or_none()
     if row is None:
         raise NotFound(
-            f"{owner} has no grant {grant[:40]!r}", code="NO_SUCH_GRANT", hint=f"millpond balance {owner} lists them"
+            f"{owner} has no grant {grant[:40]!r}", code="NO_SUCH_GRANT", hint=f"millpond balance --tenant {owner} lists them"
         )
     return _grant(row)
 
