@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 export VENV
 
-.PHONY: help setup demo test test-unit test-live test-long test-kube kube-tools lint format bench bench-full compiled check-million docs lock clean
+.PHONY: help setup focus demo test test-unit test-live test-long test-kube kube-tools lint format bench bench-full compiled check-million docs lock clean
 
 help: ## Say what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,13 +15,16 @@ help: ## Say what can be made
 setup: ## Create .venv with the locked packages; done in a moment when nothing changed
 	@bash tools/setup.sh
 
+focus: setup ## Create .venv-focus with the validator of FOCUS files, which the tests of exports need
+	@bash tools/focus.sh
+
 demo: setup ## Three teams, one pool of 64 simulated cards: the broker's night, morning and evening
 	@$(BIN)/python examples/broker/demo.py
 
 test: setup lint test-unit test-live ## Lint and every test but the long ones
 
 # Tests of single modules alone must cover the rooms that decide; see tests/plugin_marks.py.
-test-unit: setup ## Tests without a database, with branch coverage of domain and scheduling
+test-unit: setup focus ## Tests without a database, with branch coverage of domain and scheduling
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -m "pure and not kube" -n $(WORKERS)
 	$(BIN)/coverage combine -q

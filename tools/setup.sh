@@ -2,7 +2,7 @@
 # Makes .venv ready: an interpreter, the locked packages, the project itself.  Called by `make setup`; safe to repeat.
 #
 # A second run does nothing when the lock file, pyproject.toml and this script are as they were, so that it takes
-# well under a second.  What only root may install (the venv module, bubblewrap) is installed through apt when we are
+# well under a second.  What only root may install (the venv module, bubblewrap, a font) is installed through apt when we are
 # root and apt is there; otherwise it is named.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -89,6 +89,14 @@ bubblewrap_ensure() {
     say "bubblewrap is missing, so jobs on this machine run without isolation; install it: apt-get install bubblewrap"
 }
 
+fonts_ensure() {
+    # PDF invoices with Chinese names on them; asked of fontconfig, which Debian's font packages come with.
+    ls /usr/share/fonts/opentype/noto/NotoSansCJK-*.ttc >/dev/null 2>&1 && return 0
+    command -v fc-list >/dev/null 2>&1 && [ -n "$(fc-list :lang=zh 2>/dev/null)" ] && return 0
+    apt_install fonts-noto-cjk && return 0
+    say "a font for Chinese is missing, so PDF reports with Chinese text are refused; install it: apt-get install fonts-noto-cjk"
+}
+
 main() {
     local wanted
     wanted="$(fingerprint)"
@@ -96,6 +104,7 @@ main() {
         return 0
     fi
     bubblewrap_ensure
+    fonts_ensure
     venv_usable || venv_create
     packages_install
     [ -x "$VENV/bin/millpond" ] || fail "$VENV/bin/millpond did not appear; remove $VENV and try again"

@@ -49,7 +49,7 @@ def lines() -> tuple[DocumentLine, ...]:
         line(1, 8_000 * 3_600 * 20, "12.00"),
         line(2, 250 * 3_990, "2.40", sku="RTX4090-24GB", user="li4", klass="dev"),
         line(3, 4_000 * 4_050, "4.00", project="nlp", user="wang5", klass="batch", list_price=money_parse("5.00", CNY)),
-        line(4, 1_000 * 1_800, "12.00", project="nlp", user="王五", job="微调-7b", kind=LineKind.CORRECTION,
+        line(4, 1_000 * 1_800, "12.00", project="nlp", user="zhao6", job="finetune-7b", kind=LineKind.CORRECTION,
              start=datetime(2026, 10, 20, 2, tzinfo=UTC), end=datetime(2026, 10, 20, 3, tzinfo=UTC)),
     )  # fmt: skip
 
