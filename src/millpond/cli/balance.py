@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ import click
 from millpond.cli.confirm import confirmed
 from millpond.cli.errors import Exit
 from millpond.cli.lazy import argument, group, option, verb
-from millpond.cli.output import Cell, Column
+from millpond.cli.output import Cell, Column, clip
 from millpond.cli.session import Session
 from millpond.cli.tenants import tenant_chosen
 from millpond.cli.values import local, zoned
@@ -39,6 +40,9 @@ LINES = (
 KINDS = ("wallet", "credit", "pack", "receivable", "accrued", "deferred")
 SHOWN = 50
 """Lines without ``--all``."""
+
+CARD_SECONDS = "CARD-S"
+SOURCE_WIDTH = 20
 
 
 balance = group("balance", default="show")
@@ -219,26 +223,36 @@ def _grant(session: Session, row: GrantBalance) -> list[Cell | str]:
     return [
         Cell(row["id"], style),
         Cell(_kind(session, row["kind"]), style),
-        Cell(row["available"], style),
-        row["held"],
-        row["amount"],
-        row["unit"],
+        Cell(_shown(row["available"], row["unit"]), style),
+        _shown(row["held"], row["unit"]),
+        _shown(row["amount"], row["unit"]),
+        _unit(session, row["unit"]),
         local(row["expires_at"]),
         " ".join(scope),
     ]
 
 
 def _line(session: Session, line: LedgerLine) -> list[Cell | str]:
-    what = line["text"] + (f" ({' '.join(line['source'][1:])})" if len(line["source"]) > 1 else "")
+    source = " ".join(clip(part, SOURCE_WIDTH) for part in line["source"][1:])
+    what = f"{line['text']} ({source})" if source else line["text"]
     style = "red" if line["amount"].startswith("-") else "green"
     return [
         local(line["booked_at"]),
         _kind(session, line["kind"]),
-        Cell(line["amount"], style),
-        line["unit"],
+        Cell(_shown(line["amount"], line["unit"]), style),
+        _unit(session, line["unit"]),
         what,
         line["transfer"][:12],
     ]
+
+
+def _shown(amount: str, unit: str) -> str:
+    """Card time in card-hours with four decimals, money as it is."""
+    return f"{Decimal(amount) / 3600:.4f}" if unit == CARD_SECONDS else amount
+
+
+def _unit(session: Session, unit: str) -> str:
+    return session.texts("balance.card_hours_unit") if unit == CARD_SECONDS else unit
 
 
 def _kind(session: Session, kind: str) -> str:

@@ -155,6 +155,7 @@ ACCOUNTS: dict[str, tuple[str, str]] = {
     "balance.paid": ("{tenant} has paid {amount} {currency}", "{tenant} 已付款 {amount} {currency}"),
     "balance.ask_back": ("Pay {amount} back to {tenant}?", "向 {tenant} 退款 {amount}？"),
     "balance.paid_back": ("{amount} {currency} go back to {tenant}", "已向 {tenant} 退款 {amount} {currency}"),
+    "balance.card_hours_unit": ("card-hours", "卡时"),
     "balance.card_time": ("{hours} card-hours", "{hours} 卡时"),
     "balance.no_grants": (
         "Nothing was paid or given yet: millpond balance top-up AMOUNT --reference TEXT --tenant {tenant}",
