@@ -2,6 +2,7 @@
 
 ``pure``: below unit, properties or golden, without a database or a live millpond.  Only these run under coverage.
 ``postgres``: uses the database fixtures of the root conftest.
+``kube``: below tests/kube.  Run by `make test-kube` alone: the other targets leave it out.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 PURE_FOLDERS = frozenset({"unit", "properties", "golden"})
-NOT_PURE = ("live", "postgres", "gpu", "long")
+KUBE_FOLDER = "kube"
+NOT_PURE = ("live", "postgres", "gpu", "long", "kube")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -21,5 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "postgres_url" in getattr(item, "fixturenames", ()):
             item.add_marker("postgres")
         folder = Path(item.nodeid).parts[1:2]
+        if folder == (KUBE_FOLDER,):
+            item.add_marker("kube")
         if PURE_FOLDERS.intersection(folder) and not any(item.get_closest_marker(name) for name in NOT_PURE):
             item.add_marker("pure")
