@@ -279,10 +279,13 @@ def plan_decide(world: World, plan: Plan, grace: int, now: datetime) -> Decision
         steps.append(_drain_step(evict, jobs, running[evict.job], grace, now))
         pair = (jobs[evict.claimant].queue, jobs[evict.job].queue, evict.borrowed)
         evictions[pair] = EvictionRecord(pair[0], pair[1], now, evict.borrowed)
+    nodes = world.nodes if plan.start else ()
+    models = {node.spec.name: node.spec.cards.model for node in nodes if node.spec.cards is not None}
     for start in plan.start:
         milli = seats_milli(start.seats)
         seats = seats_record(start.seats)
-        steps.append(Begin(start.job, jobs[start.job].attempts + 1, seats, milli, start.rank.word))
+        sku = models.get(seats[0].node, "") if milli else ""
+        steps.append(Begin(start.job, jobs[start.job].attempts + 1, seats, milli, start.rank.word, sku))
     standing = {hold.job: hold for hold in world.holds}
     put: list[HoldRecord] = []
     events: list[NewEvent] = []

@@ -33,6 +33,7 @@ class Begin:
     seats: tuple[SeatRecord, ...]
     milli: int
     rank: str
+    sku: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def _waits(job: JobRecord) -> bool:
 def _begin(step: Begin, job: JobRecord, epoch: int, now: datetime) -> Moved:
     if not _waits(job) or job.attempts + 1 != step.number:
         raise Stale(f"job {job.id} no longer waits to be started")
-    return attempt_begin(job, step.seats, step.milli, step.rank, epoch, now)
+    return attempt_begin(job, step.seats, step.milli, step.rank, epoch, now, step.sku)
 
 
 def _drain(step: Drain, job: JobRecord, attempt: AttemptRecord | None, now: datetime) -> Moved:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from millpond.db.stores.events import NewEvent
+from millpond.domain.amounts import CARD
 from millpond.domain.jobs import (
     SAVED_EXIT_CODE,
     AttemptState,
@@ -24,6 +25,7 @@ from millpond.domain.jobs import (
 )
 from millpond.domain.names import attempt_id
 from millpond.domain.records import AttemptRecord, JobRecord, SeatRecord
+from millpond.metering.facts import MICRO
 
 UNTOLD = (None, AttemptState.PLANNED)
 """`AttemptRecord.applied` of an attempt that the engine may never have heard of."""
@@ -75,8 +77,26 @@ def seats_data(seats: tuple[SeatRecord, ...]) -> list[dict[str, object]]:
     return values
 
 
+def usage_data(job: JobRecord, attempt: AttemptRecord) -> dict[str, object]:
+    """What an attempt takes and who pays, as it stands now: history outlives changes of teams, and deletes."""
+    cards = [
+        [f"{seat.node}/{index}", min(MICRO, seat.milli * MICRO // CARD)]
+        for seat in attempt.seats
+        for index in seat.cards
+    ]
+    return {
+        "milli": attempt.milli,
+        "sku": attempt.sku,
+        "class": job.spec.queue.value,
+        "project": job.project,
+        "user": job.user,
+        "service": job.spec.type is JobType.SERVICE,
+        "cards": cards,
+    }
+
+
 def attempt_begin(
-    job: JobRecord, seats: tuple[SeatRecord, ...], milli: int, rank: str, epoch: int, now: datetime
+    job: JobRecord, seats: tuple[SeatRecord, ...], milli: int, rank: str, epoch: int, now: datetime, sku: str = ""
 ) -> Moved:
     """A queued job gets its next attempt on `seats`; the engine has not been told yet."""
     number = job.attempts + 1
@@ -90,6 +110,7 @@ def attempt_begin(
         epoch=epoch,
         planned_at=now,
         milli=milli,
+        sku=sku,
     )
     after = replace(
         job,
@@ -166,7 +187,8 @@ def attempt_started(job: JobRecord, attempt: AttemptRecord, time: datetime) -> M
     job = replace(job, started_at=time)
     if job.state is JobState.STARTING:
         job = replace(job, state=job_step(job.state, JobState.RUNNING))
-    return Moved(job, attempt, (event_make("attempt.started", time, job, attempt),))
+    data: dict[str, object] = {"usage": usage_data(job, attempt)}
+    return Moved(job, attempt, (event_make("attempt.started", time, job, attempt, data),))
 
 
 def attempt_ready(job: JobRecord, attempt: AttemptRecord, time: datetime) -> Moved:
@@ -279,7 +301,8 @@ def attempt_ended(
         exit_code=code,
         message=message or end_message(reason, code),
     )
-    data: dict[str, object] = {"reason": reason.value, "code": code, "lost_milli_seconds": lost}
+    ran = attempt.started_at is not None
+    data: dict[str, object] = {"reason": reason.value, "code": code, "lost_milli_seconds": lost, "ran": ran}
     if attempt.drain_for:
         data["for"] = attempt.drain_for
     if message:

@@ -131,6 +131,7 @@ class AttemptRecord:
 
     ``deadline_at``: when it will be killed.  ``applied``: the last of this attempt's states that the engine was told.
     ``lost_milli_seconds``: work lost at its end, milli-card-seconds.  ``epoch``: of the leader that planned it.
+    ``sku``: the card model that it is billed as; empty without cards.
     """
 
     id: str
@@ -156,6 +157,7 @@ class AttemptRecord:
     exit_code: int | None = None
     lost_milli_seconds: int = 0
     message: str = ""
+    sku: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class Shape(NamedTuple):
     """What an attempt takes and who pays, from a start or change on.  Texts are snapshots: history outlives deletes.
 
     ``milli``: all its cards together.  ``cards``: names and shares in millionths, for the check of overlaps.
+    ``tenant``: whose billing account it is; empty where facts are of one account anyway.
     """
 
     milli: int
@@ -39,6 +40,7 @@ class Shape(NamedTuple):
     user: str
     service: bool = False
     cards: tuple[tuple[str, int], ...] = ()
+    tenant: str = ""
 
 
 class Fact(NamedTuple):

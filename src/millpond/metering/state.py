@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from millpond.metering.facts import Fact, Shape
+from millpond.domain.jobs import EndReason
+from millpond.metering.facts import Event, Fact, Shape
 
 
 class RunState(NamedTuple):
@@ -41,3 +43,64 @@ class MeterState(NamedTuple):
     runs: tuple[RunState, ...] = ()
     jobs: tuple[JobState, ...] = ()
     orphans: tuple[Fact, ...] = ()
+
+
+def state_rows(state: MeterState) -> dict[str, Any]:
+    """Everything remembered as plain JSON by a name of its own, so that only what changed is written."""
+    rows: dict[str, Any] = {f"run/{run.job}/{run.attempt}": _run_row(run) for run in state.runs}
+    for job in state.jobs:
+        rows[f"job/{job.job}"] = [
+            job.job,
+            job.saved,
+            job.since,
+            job.failed,
+            [[_run_row(r), end] for r, end in job.full],
+        ]
+    for fact in state.orphans:
+        reason = fact.reason.value if fact.reason is not None else None
+        rows[f"end/{fact.job}/{fact.attempt}"] = [fact.time, fact.event.value, fact.id, fact.job, fact.attempt, reason]
+    return rows
+
+
+def state_read(rows: Mapping[str, Any]) -> MeterState:
+    """What `state_rows` wrote."""
+    runs = tuple(sorted(_run(row) for row in _named(rows, "run/")))
+    jobs = tuple(
+        sorted(
+            JobState(job, saved, since, failed, tuple((_run(run), end) for run, end in full))
+            for job, saved, since, failed, full in _named(rows, "job/")
+        )
+    )
+    orphans = tuple(
+        sorted(
+            Fact(time, Event(event), key, job, attempt, EndReason(reason) if reason is not None else None)
+            for time, event, key, job, attempt, reason in _named(rows, "end/")
+        )
+    )
+    return MeterState(runs, jobs, orphans)
+
+
+def shape_row(shape: Shape) -> list[Any]:
+    """A shape as plain JSON."""
+    return [*shape[:6], [list(card) for card in shape.cards], shape.tenant]
+
+
+def shape_read(row: list[Any]) -> Shape:
+    """What `shape_row` wrote."""
+    milli, sku, klass, project, user, service, cards, tenant = row
+    return Shape(milli, sku, klass, project, user, service, tuple((name, share) for name, share in cards), tenant)
+
+
+def _named(rows: Mapping[str, Any], prefix: str) -> list[Any]:
+    return [row for name, row in rows.items() if name.startswith(prefix)]
+
+
+def _run_row(run: RunState) -> list[Any]:
+    return [*run[:6], [[since, shape_row(shape)] for since, shape in run.segments]]
+
+
+def _run(row: list[Any]) -> RunState:
+    job, attempt, start, told, saved, disputed, segments = row
+    return RunState(
+        job, attempt, start, told, saved, disputed, tuple((since, shape_read(shape)) for since, shape in segments)
+    )

@@ -21,7 +21,7 @@ from millpond.domain.records import AttemptRecord
 
 ATTEMPT_COLUMNS = columns_of(ATTEMPTS, AttemptRecord)
 _FIELDS = fields_of(AttemptRecord)
-_FIXED = frozenset({"id", "job", "number", "tenant", "seats", "epoch", "planned_at", "milli"})
+_FIXED = frozenset({"id", "job", "number", "tenant", "seats", "epoch", "planned_at", "milli", "sku"})
 _MUTABLE = tuple(name for name in _FIELDS if name not in _FIXED)
 _SAVED = ("id", *_MUTABLE)
 _INSERT = insert_many(ATTEMPTS, _FIELDS)

@@ -25,7 +25,7 @@ from millpond.db.tables.events import EVENT_HEADS, EVENTS
 from millpond.domain.errors import InvalidInput, Unavailable
 from millpond.domain.records import EventRecord, Page
 
-_COLUMNS = columns_of(EVENTS, EventRecord)
+EVENT_COLUMNS = columns_of(EVENTS, EventRecord)
 _FIELDS = tuple(name for name in fields_of(EventRecord) if name != "sequence")
 _INSERT = insert_many(EVENTS, _FIELDS, order="source_sequence")
 _canonical = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
@@ -98,7 +98,7 @@ def event_list(
     limit_check(limit)
     action = Action.JOB_READ if job else Action.EVENT_READ
     visible = tenants_visible(actor, action)
-    statement = select(*_COLUMNS).where(EVENTS.c.sequence > after)
+    statement = select(*EVENT_COLUMNS).where(EVENTS.c.sequence > after)
     if tenant:
         authorize(actor, action, tenant)
         statement = statement.where(EVENTS.c.tenant == tenant)
@@ -127,7 +127,7 @@ def chain_verify(tx: Tx, actor: Actor) -> list[str]:
     }
     problems: list[str] = []
     ends: dict[str, tuple[int, str]] = {}
-    statement = select(*_COLUMNS).order_by(EVENTS.c.source, EVENTS.c.source_sequence)
+    statement = select(*EVENT_COLUMNS).order_by(EVENTS.c.source, EVENTS.c.source_sequence)
     rows = tx.execute(statement, execution_options={"stream_results": True, "yield_per": _BATCH})
     for row in rows:
         record = EventRecord(*row)

@@ -60,7 +60,7 @@ def insert_many(table: Table, names: Sequence[str], order: str = "") -> Insert:
 
     They go in by `order` if it is given, so that identities count up in that order.
     """
-    given = _rows_given(table, names)
+    given = rows_given(table, names)
     rows = select(*given.c)
     return insert(table).from_select(
         [table.c[name] for name in names], rows.order_by(given.c[order]) if order else rows
@@ -69,11 +69,12 @@ def insert_many(table: Table, names: Sequence[str], order: str = "") -> Insert:
 
 def update_many(table: Table, names: Sequence[str]) -> Update:
     """UPDATE of those columns by ``id``, from the parameter ``rows`` (`rows_text` of ``id`` and those)."""
-    given = _rows_given(table, ("id", *names))
+    given = rows_given(table, ("id", *names))
     return update(table).where(table.c.id == given.c.id).values({name: given.c[table.c[name].name] for name in names})
 
 
-def _rows_given(table: Table, names: Sequence[str]) -> TableValuedAlias:
+def rows_given(table: Table, names: Sequence[str]) -> TableValuedAlias:
+    """The rows of the parameter ``rows`` (`rows_text`) as a table to join with."""
     rows = func.json_to_recordset(cast(bindparam("rows", type_=Text), JSON))
     columns = [column(table.c[name].name, table.c[name].type) for name in names]
     return rows.table_valued(*columns).render_derived("given", with_types=True)

@@ -15,6 +15,7 @@ from millpond.db.tables import (
     promises,
     queues,
     tenants,
+    usage,
     users,
 )
 from millpond.db.tables.metadata import METADATA
@@ -35,5 +36,6 @@ __all__ = [
     "promises",
     "queues",
     "tenants",
+    "usage",
     "users",
 ]

@@ -53,6 +53,7 @@ ATTEMPTS = Table(
     Column("exit_code", Integer),
     Column("lost_milli_seconds", BigInteger, nullable=False, server_default=text("0")),
     Column("message", Text, nullable=False, server_default=""),
+    Column("sku", Text, nullable=False, server_default=""),
     check_word("state", AttemptState, "state"),
     check_word("applied", AttemptState, "applied"),
     check_word("drain_reason", EndReason, "drain_reason"),
