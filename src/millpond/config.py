@@ -57,6 +57,9 @@ class Settings(BaseSettings):
     )
     hold_back_for: int = Field(default=600, ge=0, description="Longest that a job is held back for that, seconds.")
     log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$", description="Least level logged.")
+    seller: str = Field(default="", max_length=500, description="Who sends invoices: the name that stands on them.")
+    seller_address: str = Field(default="", max_length=500, description="Its address.")
+    seller_tax_id: str = Field(default="", max_length=500, description="Its tax id.")
     otlp_endpoint: str = Field(default="", description="OpenTelemetry collector (HTTP); empty: no traces.")
 
     @property

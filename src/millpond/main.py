@@ -21,6 +21,7 @@ import uvicorn
 from prometheus_client import CollectorRegistry
 
 from millpond.api.app import Api, app_make
+from millpond.billing.documents import Party
 from millpond.commands.bootstrap import database_prepare, part_check, pool_declare
 from millpond.commands.guard import Guard
 from millpond.commands.journal import logging_setup
@@ -81,7 +82,8 @@ def _serve(settings: Settings, replace_pool: bool, stack: ExitStack) -> None:
     newest = Newest()
     runner = Runner(control_make(settings, storage.database, engine, registry, newest), Leader(storage.database))
     parts: Mapping[str, PartCheck] = {"control": runner.state, "engine": part_check(engine.epoch)}
-    services = Services(storage.database, engine, clock, secrets.token_bytes, parts, newest=newest)
+    seller = Party("", settings.seller, settings.seller_address, settings.seller_tax_id)
+    services = Services(storage.database, engine, clock, secrets.token_bytes, parts, newest=newest, seller=seller)
     app = app_make(services, body_limit=settings.body_limit, registry=registry)
     guard = Guard(guard_parts(settings, storage.embedded))
     address = address_of(settings, listening)

@@ -22,10 +22,12 @@ from millpond.api.routers import (
     events,
     execs,
     identity,
+    invoices,
     jobs,
     nodes,
     prices,
     queues,
+    reports,
     streams,
     system,
     tenants,
@@ -38,7 +40,22 @@ from millpond.services.outlook import Outlooks
 from millpond.services.standing import Standings
 
 BODY_LIMIT = 1_048_576
-ROUTERS = (identity, tenants, tokens, queues, nodes, jobs, prices, streams, execs, events, system, accounts)
+ROUTERS = (
+    identity,
+    tenants,
+    tokens,
+    queues,
+    nodes,
+    jobs,
+    prices,
+    streams,
+    execs,
+    events,
+    system,
+    accounts,
+    invoices,
+    reports,
+)
 
 
 class Api(RequestLayer):

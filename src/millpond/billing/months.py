@@ -27,7 +27,7 @@ from millpond.metering.sealing import Booking
 
 
 class MonthLine(NamedTuple):
-    """``start`` and ``end``: the service period, instants.  ``list_price`` of a card-hour stands beside a contract's."""
+    """``start`` and ``end``: the service period, instants.  ``list_price`` of a card-hour is beside a contract's."""
 
     kind: LineKind
     key: LineKey

@@ -43,6 +43,7 @@ SECTIONS = {
         "balance": "millpond.cli.balance:balance",
         "accounts": "millpond.cli.accounts:accounts",
         "price": "millpond.cli.price:price",
+        "invoice": "millpond.cli.invoice:invoice",
     },
     "help.section_people": {
         "login": "millpond.cli.login:login",

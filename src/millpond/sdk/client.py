@@ -10,10 +10,12 @@ from typing import Self
 from millpond.domain.errors import InvalidInput
 from millpond.sdk.accounts import Accounts
 from millpond.sdk.events import Events
+from millpond.sdk.invoices import Invoices
 from millpond.sdk.jobs import Jobs, Offers
 from millpond.sdk.nodes import Cards, Nodes
 from millpond.sdk.prices import Prices
 from millpond.sdk.queues import Queues
+from millpond.sdk.reports import Reports
 from millpond.sdk.system import System
 from millpond.sdk.tenants import Members, Projects, Tenants
 from millpond.sdk.tokens import Tokens
@@ -43,8 +45,10 @@ class Client:
         self.members = Members(self.transport)
         self.tokens = Tokens(self.transport)
         self.events = Events(self.transport)
+        self.invoices = Invoices(self.transport)
         self.prices = Prices(self.transport)
         self.accounts = Accounts(self.transport)
+        self.reports = Reports(self.transport)
         self.system = System(self.transport)
 
     @property

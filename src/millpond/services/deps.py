@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from millpond.billing.documents import Party
 from millpond.db.session import Database
 from millpond.engines.base import Engine
 from millpond.scheduling.desk import Newest
@@ -24,7 +25,8 @@ class Services:
 
     ``clock`` gives aware UTC time and ``random`` that many random bytes, for ids.  ``parts`` are checked by `/readyz`.
     ``max_grace``: the longest grace of a job that is asked to stop, seconds.  ``newest``: where the scheduling loop of
-    this server, if it leads, puts what it has judged.  ``empty_pool`` says what could never run.
+    this server, if it leads, puts what it has judged.  ``empty_pool`` says what could never run.  ``seller`` stands on
+    invoices.
     """
 
     database: Database
@@ -35,3 +37,4 @@ class Services:
     max_grace: int = 86_400
     newest: Newest = field(default_factory=Newest)
     empty_pool: EmptyPool = field(default_factory=EmptyPool)
+    seller: Party = field(default_factory=lambda: Party(""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from millpond.cli.catalogue.accounts import ACCOUNTS
 from millpond.cli.catalogue.billing import BILLING
 from millpond.cli.catalogue.helps import HELPS
+from millpond.cli.catalogue.invoices import INVOICES
 from millpond.cli.catalogue.machine import MACHINE
 from millpond.cli.catalogue.messages import MESSAGES
 from millpond.cli.catalogue.offline import OFFLINE
@@ -27,4 +28,5 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     **BILLING,
     **ACCOUNTS,
     **PRICES,
+    **INVOICES,
 }

@@ -62,7 +62,9 @@ def grant_get(tx: Tx, actor: Actor, owner: str, grant: str) -> Grant:
     row = tx.execute(select(*_COLUMNS).where(GRANTS.c.id == grant, GRANTS.c.owner == owner)).one_or_none()
     if row is None:
         raise NotFound(
-            f"{owner} has no grant {grant[:40]!r}", code="NO_SUCH_GRANT", hint=f"millpond balance --tenant {owner} lists them"
+            f"{owner} has no grant {grant[:40]!r}",
+            code="NO_SUCH_GRANT",
+            hint=f"millpond balance --tenant {owner} lists them",
         )
     return _grant(row)
 
@@ -86,14 +88,24 @@ def grant_add(tx: Tx, actor: Actor, grant: Grant, created_at: datetime, then: It
     authorize(actor, Action.ACCOUNT_WRITE, grant.owner)
     transfer = grant_transfer(grant, created_at)
     added = batches_store(tx, actor, (Batch((transfer,)), *then), created_at)
+    _grant_write(tx, grant, transfer.id)
+    return added
+
+
+def grant_renew(tx: Tx, actor: Actor, grant: Grant, transfer: str) -> None:
+    """Keep a grant for credit that comes back after its own has expired; `transfer` has booked its amount."""
+    authorize(actor, Action.ACCOUNT_WRITE, grant.owner)
+    _grant_write(tx, grant, transfer)
+
+
+def _grant_write(tx: Tx, grant: Grant, transfer: str) -> None:
     scope = (sorted(names) for names in (grant.scope.skus, grant.scope.classes, grant.scope.projects))
     price = (None, None) if grant.price is None else (grant.price.currency, grant.price.minor())
     row = (
         grant.id, grant.source, grant.owner, grant.kind, grant.amount.currency, grant.amount.minor(),
-        grant.granted_at, grant.expires_at, grant.priority, *scope, *price, transfer.id,
+        grant.granted_at, grant.expires_at, grant.priority, *scope, *price, transfer,
     )  # fmt: skip
     tx.execute(_ADD, rows_text(tx, GRANTS, _NAMES, [row]))
-    return added
 
 
 def grants_expired(tx: Tx, actor: Actor, now: datetime, limit: int = 100) -> tuple[Grant, ...]:

@@ -35,7 +35,7 @@ _NEW = (
     "lines", "milli_seconds", "net", "tax", "total", "accrued", "tax_rate", "inclusive", "source_hash", "buyer",
     "seller", "transfer", "issued_at", "issued_by", "due", "paid_at",
 )  # fmt: skip
-_ADD = insert_many(INVOICES, _NEW, order="id")
+_ADD = insert_many(INVOICES, _NEW).returning(INVOICES.c.number)
 _LINE = (
     "invoice", "line", "kind", "project", "username", "job", "sku", "klass", "version", "price", "list_price",
     "milli_seconds", "minimum", "net", "tax", "service_from", "service_to",
@@ -104,13 +104,13 @@ def invoices_standing(tx: Tx, actor: Actor, tenants: Collection[str], period: st
     return {account: (int(revision), bool(standing)) for account, revision, standing in found}
 
 
-def invoices_add(tx: Tx, actor: Actor, issued: Sequence[tuple[InvoiceRecord, str, Sequence[MonthLine]]]) -> None:
-    """Add invoices with their lines; the database gives each the next number of its series, in the order given."""
-    for record, series, lines in issued:
-        authorize(actor, Action.INVOICE_WRITE, record.account)
-        tx.execute(_ADD, rows_text(tx, INVOICES, _NEW, [_new(record, series)]))
-        rows = (_line_row(record, number, line) for number, line in enumerate(lines, 1))
-        tx.execute(_LINES_ADD, rows_text(tx, INVOICE_LINES, _LINE, rows))
+def invoice_add(tx: Tx, actor: Actor, record: InvoiceRecord, series: str, lines: Sequence[MonthLine]) -> InvoiceRecord:
+    """Add an invoice with its lines; the database gives it the next number of its series."""
+    authorize(actor, Action.INVOICE_WRITE, record.account)
+    number = tx.execute(_ADD, rows_text(tx, INVOICES, _NEW, [_new(record, series)])).scalar_one()
+    rows = (_line_row(record, number, line) for number, line in enumerate(lines, 1))
+    tx.execute(_LINES_ADD, rows_text(tx, INVOICE_LINES, _LINE, rows))
+    return replace(record, number=number)
 
 
 def invoice_move(
@@ -191,8 +191,9 @@ def _party(party: Party) -> tuple[str, str, str]:
 def _line(row: Row[Any], unit: Currency) -> DocumentLine:
     listed = None if row.list_price is None else _price(row.list_price, unit)
     kind: LineKind = row.kind
+    klass = row._mapping[INVOICE_LINES.c.klass]
     return DocumentLine(
-        str(row.line), row.project, row.username, row.job, row.sku, row[7], row.version, row.milli_seconds,
+        str(row.line), row.project, row.username, row.job, row.sku, klass, row.version, row.milli_seconds,
         _price(row.price, unit), money_of_minor(row.net, unit), money_of_minor(row.tax, unit), row.service_from,
         row.service_to, row.minimum, kind, listed, LINE_TEXTS[kind],
     )  # fmt: skip
@@ -204,10 +205,14 @@ def _price(value: Any, unit: Currency) -> Money:
 
 def _record(row: Row[Any]) -> InvoiceRecord:
     unit = row.currency
-    amounts = (money_of_minor(int(amount), unit) for amount in (row.net, row.tax, row.total, row.accrued))
+
+    def money(amount: int) -> Money:
+        return money_of_minor(amount, unit)
+
     return InvoiceRecord(
         row.id, row.account, unit, row.period, row.revision, row.number, row.state, row.zone, row.starts_at,
-        row.ends_at, row.lines, row.milli_seconds, *amounts, row.tax_rate.normalize() + 0, row.inclusive,
-        row.source_hash, Party(row.account, *row.buyer), Party("", *row.seller), row.issued_at, row.issued_by,
-        row.transfer or "", row.due, row.paid_at, row.voided_at, row.voided_for,
+        row.ends_at, row.lines, row.milli_seconds, money(row.net), money(row.tax), money(row.total),
+        money(row.accrued), row.tax_rate.normalize() + 0, row.inclusive, row.source_hash,
+        Party(row.account, *row.buyer), Party("", *row.seller), row.issued_at, row.issued_by, row.transfer or "",
+        row.due, row.paid_at, row.voided_at, row.voided_for,
     )  # fmt: skip
