@@ -20,7 +20,8 @@ RECEIVABLE = Account("alpha", AccountKind.RECEIVABLE, CNY)
 
 
 def account(tenant: str = "alpha", **more: Any) -> AccountRecord:
-    return AccountRecord(tenant, CNY, "Asia/Shanghai", START, START, mode=AccountMode.PREPAID, **more)
+    given = {"opened_at": START, "sealed_until": START, "mode": AccountMode.PREPAID, **more}
+    return AccountRecord(tenant, CNY, "Asia/Shanghai", **given)
 
 
 def accounted(house: Database) -> Database:

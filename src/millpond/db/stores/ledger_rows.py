@@ -34,15 +34,19 @@ _ENTRIES_ADD = insert_many(LEDGER_ENTRIES, _ENTRY)
 _IDS = bindparam("ids", type_=ARRAY(Text))
 TRANSFERS = select(*(LEDGER_TRANSFERS.c[name] for name in _TRANSFER))
 RESOLUTIONS = select(*(LEDGER_RESOLUTIONS.c[name] for name in _RESOLUTION))
-ENTRIES = select(
-    LEDGER_ENTRIES.c.transfer,
-    LEDGER_ENTRIES.c.phase,
-    LEDGER_ENTRIES.c.amount,
-    LEDGER_ACCOUNTS.c.owner,
-    LEDGER_ACCOUNTS.c.kind,
-    LEDGER_ACCOUNTS.c.unit,
-    LEDGER_ACCOUNTS.c.of,
-).join(LEDGER_ACCOUNTS, LEDGER_ACCOUNTS.c.id == LEDGER_ENTRIES.c.account)
+ENTRIES = (
+    select(
+        LEDGER_ENTRIES.c.transfer,
+        LEDGER_ENTRIES.c.phase,
+        LEDGER_ENTRIES.c.amount,
+        LEDGER_ACCOUNTS.c.owner,
+        LEDGER_ACCOUNTS.c.kind,
+        LEDGER_ACCOUNTS.c.unit,
+        LEDGER_ACCOUNTS.c.of,
+    )
+    .join(LEDGER_ACCOUNTS, LEDGER_ACCOUNTS.c.id == LEDGER_ENTRIES.c.account)
+    .order_by(LEDGER_ENTRIES.c.transfer, LEDGER_ENTRIES.c.account)
+)
 
 
 def transfers_read(tx: Tx, ids: Collection[str]) -> dict[str, tuple[Transfer, Resolution | None]]:
