@@ -63,6 +63,8 @@ PRICES = {
 
 ACCOUNT = {"tenant": "factor", "currency": "CNY", "zone": "Asia/Shanghai"}
 
+CREDIT = {"reason": "r", "card_hours": "1"}
+
 CALLS = (
     Call("GET", "/openapi.json", "/openapi.json"),
     Call("GET", "/healthz", "/healthz"),
@@ -126,12 +128,43 @@ CALLS = (
     Call("GET", "/v1/accounts/{tenant}/lines", "/v1/accounts/trade/lines"),
     Call("GET", "/v1/accounts/{tenant}/beancount", "/v1/accounts/trade/beancount"),
     Call("GET", "/v1/ledger/beancount", "/v1/ledger/beancount"),
-    Call("POST", "/v1/accounts/{tenant}/top-ups", "/v1/accounts/trade/top-ups", {"amount": "9.00", "provider": "bank", "reference": "1"}),
+    Call(
+        "POST",
+        "/v1/accounts/{tenant}/top-ups",
+        "/v1/accounts/trade/top-ups",
+        {"amount": "9.00", "provider": "bank", "reference": "1"},
+    ),
     Call("POST", "/v1/accounts/{tenant}/trial", "/v1/accounts/trade/trial", {"identity": "ab" * 32}),
-    Call("POST", "/v1/accounts/{tenant}/grants", "/v1/accounts/trade/grants", {"kind": "voucher", "code": "1", "amount": "9.00"}),
+    Call(
+        "POST",
+        "/v1/accounts/{tenant}/grants",
+        "/v1/accounts/trade/grants",
+        {"kind": "voucher", "code": "1", "amount": "9.00"},
+    ),
     Call("POST", "/v1/accounts/{tenant}/grants/{grant}/revoke", "/v1/accounts/trade/grants/{grant}/revoke"),
-    Call("POST", "/v1/accounts/{tenant}/payments", "/v1/accounts/trade/payments", {"amount": "9.00", "provider": "bank", "reference": "2"}),
-    Call("POST", "/v1/accounts/{tenant}/paybacks", "/v1/accounts/trade/paybacks", {"amount": "9.00", "provider": "bank", "reference": "3"}),
+    Call(
+        "POST",
+        "/v1/accounts/{tenant}/payments",
+        "/v1/accounts/trade/payments",
+        {"amount": "9.00", "provider": "bank", "reference": "2"},
+    ),
+    Call(
+        "POST",
+        "/v1/accounts/{tenant}/paybacks",
+        "/v1/accounts/trade/paybacks",
+        {"amount": "9.00", "provider": "bank", "reference": "3"},
+    ),
+    Call("GET", "/v1/invoices", "/v1/invoices"),
+    Call("GET", "/v1/invoices", "/v1/invoices?tenant=trade"),
+    Call("POST", "/v1/invoices", "/v1/invoices", {"tenant": "trade", "period": "2026-11"}),
+    Call("POST", "/v1/invoices/close", "/v1/invoices/close", {"period": "2026-11"}),
+    Call("GET", "/v1/accounts/{tenant}/draft", "/v1/accounts/trade/draft?period=2026-11"),
+    Call("GET", "/v1/invoices/{invoice}", "/v1/invoices/INV-1"),
+    Call("GET", "/v1/invoices/{invoice}/lines", "/v1/invoices/INV-1/lines"),
+    Call("GET", "/v1/invoices/{invoice}/lines/{line}/explain", "/v1/invoices/INV-1/lines/1/explain"),
+    Call("POST", "/v1/invoices/{invoice}/lines/{line}/credit", "/v1/invoices/INV-1/lines/1/credit", CREDIT),
+    Call("POST", "/v1/invoices/{invoice}/pay", "/v1/invoices/INV-1/pay", {"amount": "1.00", "reference": "r"}),
+    Call("POST", "/v1/invoices/{invoice}/void", "/v1/invoices/INV-1/void", {"reason": "r"}),
     Call("GET", "/v1/events", "/v1/events"),
     Call("GET", "/v1/snapshot", "/v1/snapshot"),
     Call("DELETE", "/v1/tenants/{tenant}", "/v1/tenants/spare"),

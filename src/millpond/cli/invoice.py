@@ -141,9 +141,11 @@ def invoice_issue(session: Session, month: str) -> None:
     if found is None:
         session.output.note(session.texts("invoice.nothing", tenant=closed["tenant"], month=month))
     else:
-        key = "invoice.issued" if closed["fresh"] else "invoice.known"
         total = f"{found['total']} {found['currency']}"
-        session.output.note(session.texts(key, number=found["number"], total=total), "green")
+        text = session.texts("invoice.issued", number=found["number"], total=total)
+        if not closed["fresh"]:
+            text = session.texts("invoice.known", number=found["number"], total=total)
+        session.output.note(text, "green")
 
 
 @verb(invoice, "close")
@@ -229,7 +231,7 @@ def invoice_explain(session: Session, number: str, line: str) -> None:
 
 
 def _state(session: Session, state: str) -> Cell:
-    return Cell(session.texts.word("invoice_state", state), STYLES.get(state, ""))
+    return Cell(session.texts.word("state", state), STYLES.get(state, ""))
 
 
 def _head(session: Session, found: Invoice) -> None:

@@ -13,13 +13,13 @@ BUCKETS = (
     Column("attempt", right=True),
     Column("card_hours", right=True),
     Column("lost", right=True),
-    Column("booked"),
+    Column("booked_in"),
 )
 ATTEMPTS = (
     Column("attempt", right=True),
     Column("started"),
+    Column("ended_at"),
     Column("ended"),
-    Column("end"),
     Column("cards", right=True),
     Column("card_hours", right=True),
     Column("lost", right=True),
