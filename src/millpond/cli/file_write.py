@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from millpond.cli.errors import file_write_error
@@ -14,14 +15,21 @@ from millpond.cli.session import Session
 
 def file_write(path: str, text: str) -> None:
     """Write `text` beside `path`, then move it there in one step; what was there stays until then."""
+    pieces_write(path, [text.encode()])
+
+
+def pieces_write(path: str, pieces: Iterable[bytes]) -> int:
+    """As `file_write`, of bytes as they come; how many there were.  What making them raises leaves no file."""
+    size = 0
     target = Path(path)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     except OSError as error:
         raise file_write_error(error, path) from error
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            for piece in pieces:
+                size += stream.write(piece)
         Path(name).chmod(_mode(target))
         Path(name).replace(target)
     except BaseException as error:
@@ -30,6 +38,7 @@ def file_write(path: str, text: str) -> None:
         if isinstance(error, OSError):
             raise file_write_error(error, path) from error
         raise
+    return size
 
 
 def snapshot_put(session: Session, path: str, text: str) -> bool:

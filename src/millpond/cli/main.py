@@ -43,7 +43,8 @@ SECTIONS = {
         "balance": "millpond.cli.balance:balance",
         "accounts": "millpond.cli.accounts:accounts",
         "price": "millpond.cli.price:price",
-        "invoice": "millpond.cli.invoice:invoice",
+        "invoice": "millpond.cli.invoice_export:invoice",
+        "report": "millpond.cli.report:report",
     },
     "help.section_people": {
         "login": "millpond.cli.login:login",

@@ -30,11 +30,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``key`` names its head in the catalogue (``head.<key>``).  ``fold``: may be broken over lines on a terminal."""
+    """``key`` names its head in the catalogue (``head.<key>``), unless it has a ``title``.
+
+    ``fold``: may be broken over lines on a terminal.
+    """
 
     key: str
     right: bool = False
     fold: bool = False
+    title: str = ""
 
 
 Row = Sequence[Cell | str]
@@ -83,7 +87,7 @@ class Output:
 
     def table(self, columns: Sequence[Column], rows: Sequence[Row], indent: int = 0) -> None:
         """Rows under heads; an empty cell shows as ``-`` so that columns can be counted."""
-        heads = [self.texts(f"head.{column.key}") for column in columns]
+        heads = [column.title or self.texts(f"head.{column.key}") for column in columns]
         cells = [[_cell(value) for value in row] for row in rows]
         if self.terminal:
             draw: Callable[..., str] = import_module("millpond.cli.tables").table_draw

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from millpond.reports.catalogue_pool import POOL_WORDS
+
 Catalogue = dict[str, tuple[str, str]]
 
 WORDS: Catalogue = {
+    **POOL_WORDS,
     "sheet.summary": ("Summary", "概要"),
     "sheet.reconciliation": ("Reconciliation", "对账"),
     "reconcile.table": ("Table", "表"),
@@ -17,6 +20,7 @@ WORDS: Catalogue = {
     "sign.approved": ("Approved", "批准"),
     "page": ("Page", "页"),
     "total": ("Total", "合计"),
+    "unrated": ("no price", "无价格"),
     "empty": ("Nothing in this period.", "本期无记录。"),
     "state.draft": ("Draft: not an invoice", "草稿（非正式账单）"),
     "state.issued": ("Issued", "已开具"),
@@ -146,9 +150,12 @@ FIELDS: Catalogue = {
     "in_use": ("In use", "使用中"),
     "ends": ("Ends", "次数"),
     "guaranteed": ("Guaranteed", "保障"),
+    "deserved": ("Deserved", "应得"),
     "maximum": ("Limit", "上限"),
-    "borrows": ("May borrow", "可借用"),
-    "lends": ("May lend", "可借出"),
+    "lends": ("Lends", "可借出"),
+    "order": ("Order", "顺序"),
+    "budget": ("Card-hours", "卡时额度"),
+    "rule": ("Rule", "规则"),
     "setting": ("Setting", "参数"),
     "value": ("Value", "取值"),
     "meaning": ("Meaning", "含义"),

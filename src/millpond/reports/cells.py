@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from millpond.billing.money import Money, decimal_round_text
 from millpond.billing.rating import card_hours
+from millpond.domain.amounts import milli_format
 from millpond.reports.tables import Cell, Kind
 
 CARD_HOUR_PLACES = 4
@@ -27,6 +28,8 @@ def cell_text(value: Cell, kind: Kind, zone: tzinfo) -> str:
         return value.isoformat()
     if kind is Kind.CARD_HOURS and isinstance(value, int):
         return decimal_round_text(card_hours(value), CARD_HOUR_PLACES)
+    if kind is Kind.MILLI and isinstance(value, int):
+        return milli_format(value)
     return str(value)
 
 

@@ -84,7 +84,7 @@ def _object(report: Report, section: Section, row: Row) -> dict[str, object]:
 
 
 def _value(report: Report, value: Cell, kind: Kind) -> object:
-    if value is None or (isinstance(value, int) and kind is not Kind.CARD_HOURS):
+    if value is None or (isinstance(value, int) and kind not in (Kind.CARD_HOURS, Kind.MILLI)):
         return value
     return cell_text(value, kind, report.zone)
 

@@ -29,7 +29,7 @@ LATIN: Final = "Libertinus Serif"
 PDF_ROWS: Final = 20_000
 """Rows that a PDF may have; a page holds about forty."""
 
-_RIGHT = frozenset({Kind.COUNT, Kind.CARD_HOURS, Kind.MONEY, Kind.PRICE, Kind.RATIO, Kind.SECONDS})
+_RIGHT = frozenset({Kind.COUNT, Kind.CARD_HOURS, Kind.MONEY, Kind.PRICE, Kind.RATIO, Kind.SECONDS, Kind.MILLI})
 
 
 def report_pdf(report: Report, lang: str) -> Iterator[bytes]:

@@ -23,12 +23,13 @@ class Kind(StrEnum):
     """What a cell is, and so how every format writes it.
 
     ``card_hours``: an integer of milli-card-seconds; ``ratio``: a `Fraction`, shown in percent; ``seconds``: an
-    integer; ``money`` sums, ``price`` does not.
+    integer; ``milli``: an integer of milli-cards; ``money`` sums, ``price`` does not.
     """
 
     TEXT = "text"
     COUNT = "count"
     CARD_HOURS = "card_hours"
+    MILLI = "milli"
     MONEY = "money"
     PRICE = "price"
     RATIO = "ratio"
@@ -37,7 +38,7 @@ class Kind(StrEnum):
     DAY = "day"
 
 
-SUMMED = frozenset({Kind.COUNT, Kind.CARD_HOURS, Kind.MONEY})
+SUMMED = frozenset({Kind.COUNT, Kind.CARD_HOURS, Kind.MILLI, Kind.MONEY})
 
 
 @dataclass(frozen=True, slots=True)

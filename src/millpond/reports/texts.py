@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from millpond.domain.jobs import EndReason
 from millpond.reports.catalogue import FACTS, FIELDS, NOTES, SECTIONS, TITLES, WORDS
+from millpond.reports.catalogue_pool import REASONS
 
 LANGUAGES: Final = ("en", "zh")
 
@@ -33,3 +35,8 @@ class Texts:
 
     def note(self, key: str) -> str:
         return NOTES[key][self._place]
+
+    def reason(self, reason: EndReason) -> str:
+        """Why an attempt ended, with its code, which is what the API and the files say."""
+        said = REASONS.get(reason.value)
+        return f"{said[self._place]} ({reason.value})" if said is not None else reason.value

@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from datetime import date, datetime, time
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -162,6 +163,8 @@ class _Book:
             return float(value), "0.0%"
         if isinstance(value, int) and kind is Kind.CARD_HOURS:
             return decimal_round(card_hours(value), CARD_HOUR_PLACES), "#,##0.0000"
+        if isinstance(value, int) and kind is Kind.MILLI:
+            return Decimal(value).scaleb(-3), "#,##0.000"
         return value, "#,##0"
 
     def _reconciliation(self) -> None:

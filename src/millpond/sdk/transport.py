@@ -104,6 +104,14 @@ class Transport:
                 raise self._problem(response)
             yield response
 
+    def download(self, path: str, params: Mapping[str, object]) -> Iterator[bytes]:
+        """A file in pieces.  Raises what the server says before the first one."""
+        try:
+            for response in self.stream(path, params, {"Accept": "*/*"}):
+                yield from response.iter_bytes()
+        except httpx2.TransportError as error:
+            raise self.unreachable(error) from error
+
     def unreachable(self, error: Exception) -> Unreachable:
         """What to say when nobody answers."""
         cause = str(error).strip() or type(error).__name__

@@ -9,7 +9,7 @@ from datetime import UTC
 import pytest
 
 from millpond.domain.errors import Refused
-from millpond.reports import catalogue
+from millpond.reports import catalogue, catalogue_pool
 from millpond.reports.csv_file import report_csv
 from millpond.reports.json_lines import report_json
 from millpond.reports.pdf_file import PDF_ROWS, report_pdf

@@ -12,6 +12,7 @@ from millpond.cli.catalogue.offline import OFFLINE
 from millpond.cli.catalogue.options import OPTIONS
 from millpond.cli.catalogue.prices import PRICES
 from millpond.cli.catalogue.reasons import ADVICE, REASONS
+from millpond.cli.catalogue.reports import REPORTS
 from millpond.cli.catalogue.words import FIELDS, HEADS, WORDS
 
 CATALOGUE: dict[str, tuple[str, str]] = {
@@ -29,4 +30,5 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     **ACCOUNTS,
     **PRICES,
     **INVOICES,
+    **REPORTS,
 }

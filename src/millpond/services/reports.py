@@ -1,0 +1,235 @@
+"""Reports: read in one moment, written into a file of their own, and only then sent.
+
+So a slow reader holds no transaction, an error is an error and not half a file, and a million rows need no memory.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from enum import StrEnum
+from typing import IO
+
+from millpond.authz.actions import Action
+from millpond.authz.actors import SYSTEM, Actor
+from millpond.authz.policy import authorize
+from millpond.billing.accounts import AccountRecord
+from millpond.billing.tco import TcoGiven
+from millpond.db.session import Tx
+from millpond.db.stores import reports as store
+from millpond.db.stores.accounts import account_get, accounts_get
+from millpond.db.stores.attempts import attempts_live
+from millpond.db.stores.nodes import node_list
+from millpond.db.stores.prices import price_book
+from millpond.domain.errors import InvalidInput
+from millpond.metering.hours import Period, instant, month_period
+from millpond.reports.costs import tco_report
+from millpond.reports.policy import policy_report
+from millpond.reports.pool import Ended, health_report, inventory_report
+from millpond.reports.rendering import MEDIA, REPORT_FORMATS, SUFFIX, Format, invoice_render, report_render
+from millpond.reports.tables import Fact, Report
+from millpond.reports.usage import By, Counts, metering_report, usage_report
+from millpond.reports.waits import Blocked, Waits, waits_report
+from millpond.services.deps import Services
+from millpond.services.invoices import invoice_document, month_bill
+from millpond.services.planning import pool_of, pool_world
+from millpond.services.queues import job_milli
+from millpond.services.standing import Standings
+from millpond.zones import zone_find
+
+_CHUNK = 262_144
+_IN_MEMORY = 1_048_576
+
+
+class ReportKind(StrEnum):
+    """``metering`` is of one tenant; ``idle``, ``health``, ``inventory``, ``policy`` and ``tco`` of the pool."""
+
+    USAGE = "usage"
+    METERING = "metering"
+    WAITS = "waits"
+    HEALTH = "health"
+    INVENTORY = "inventory"
+    POLICY = "policy"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportWish:
+    """``month`` empty: this month; ``zone`` empty: the tenant's account's, else UTC; ``tenant`` empty: all visible."""
+
+    kind: ReportKind
+    form: Format
+    month: str = ""
+    tenant: str = ""
+    zone: str = ""
+    by: By = By.PROJECT
+    lang: str = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFile:
+    """A whole file, open at its beginning.  Reading `pieces` to the end, or dropping it, takes it away."""
+
+    name: str
+    media: str
+    file: IO[bytes]
+
+    def pieces(self) -> Iterator[bytes]:
+        with self.file:
+            while piece := self.file.read(_CHUNK):
+                yield piece
+
+
+@dataclass(frozen=True, slots=True)
+class _Time:
+    """The period of a report, and the facts that say so."""
+
+    period: Period
+    zone: tzinfo
+    span: tuple[datetime, datetime]
+    facts: tuple[Fact, ...]
+    open: bool
+
+
+def report_file(deps: Services, standings: Standings, actor: Actor, wish: ReportWish) -> ReportFile:
+    """A report in the format that was asked for."""
+    if wish.form not in REPORT_FORMATS:
+        raise InvalidInput(
+            f"a report cannot be {wish.form.value}", hint="focus is for invoices: millpond invoice export"
+        )
+    blocked = _blocked(standings, actor, wish) if wish.kind is ReportKind.WAITS else ()
+    now = deps.clock()
+
+    def work(tx: Tx) -> IO[bytes]:
+        return _spooled(report_render(_report(tx, actor, wish, now, blocked), wish.form, wish.lang))
+
+    return _named(wish.kind.value, wish, deps.database.run("report_file", work, snapshot=True))
+
+
+def tco_file(actor: Actor, given: TcoGiven, form: Format, lang: str) -> ReportFile:
+    """Three-year cost and break-even of what is given; nothing is read."""
+    store.report_tenants(actor, "")
+    wish = ReportWish(ReportKind.POLICY, form, lang=lang)
+    return _named("tco", wish, _spooled(report_render(tco_report(given, lang), form, lang)))
+
+
+def invoice_file(deps: Services, actor: Actor, name: str, form: Format, lang: str) -> ReportFile:
+    """An issued invoice as a file."""
+    document = invoice_document(deps, actor, name)
+    made = _spooled(invoice_render(document, form, lang))
+    return ReportFile(f"{document.number}.{SUFFIX[form]}", MEDIA[form], made)
+
+
+def _spooled(pieces: Iterable[bytes]) -> IO[bytes]:
+    """In memory while it is small, on the disk without a name afterwards."""
+    file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  whoever reads it closes it
+    for piece in pieces:
+        file.write(piece)
+    file.seek(0)
+    return file
+
+
+def _named(kind: str, wish: ReportWish, file: IO[bytes]) -> ReportFile:
+    parts = [kind, *([wish.tenant] if wish.tenant else []), *([wish.month] if wish.month else [])]
+    return ReportFile(f"{'-'.join(parts)}.{SUFFIX[wish.form]}", MEDIA[wish.form], file)
+
+
+def _report(tx: Tx, actor: Actor, wish: ReportWish, now: datetime, blocked: tuple[Blocked, ...]) -> Report:
+    time = _time(tx, actor, wish, now)
+    if wish.kind is ReportKind.USAGE:
+        return _usage(tx, actor, wish, time)
+    if wish.kind is ReportKind.METERING:
+        return _metering(tx, actor, wish, time)
+    if wish.kind is ReportKind.WAITS:
+        waits = [Waits(*row) for row in store.queue_waits(tx, actor, wish.tenant, time.span)]
+        return waits_report(time.facts, time.zone, waits, blocked)
+    return _pool(tx, actor, wish, time, now)
+
+
+def _pool(tx: Tx, actor: Actor, wish: ReportWish, time: _Time, now: datetime) -> Report:
+    """Reports of the whole pool, for those who may read reports of the platform."""
+    authorize(actor, Action.REPORT_READ)
+    if wish.kind is ReportKind.POLICY:
+        snapshot = pool_of(pool_world(tx), now).snapshot
+        return policy_report(snapshot.queues, snapshot.settings, now, time.zone, wish.lang)
+    nodes = node_list(tx, SYSTEM)
+    if wish.kind is ReportKind.INVENTORY:
+        return inventory_report(nodes, attempts_live(tx, SYSTEM), now, time.zone, wish.lang)
+    ended = [Ended(*row) for row in store.attempt_ends(tx, actor, time.span)]
+    return health_report(nodes, ended, time.facts, now, time.zone, wish.lang)
+
+
+def _time(tx: Tx, actor: Actor, wish: ReportWish, now: datetime) -> _Time:
+    store.report_tenants(actor, wish.tenant)
+    name = wish.zone
+    if not name and wish.tenant:
+        account = accounts_get(tx, SYSTEM, [wish.tenant]).get(wish.tenant)
+        name = account.zone if account is not None else ""
+    name = name or "UTC"
+    zone = zone_find(name)
+    period = month_period(wish.month or now.astimezone(zone).strftime("%Y-%m"), zone)
+    span = (_moment(period.start), _moment(period.end))
+    facts = [
+        Fact("period", period.name),
+        Fact("zone", name),
+        *([Fact("tenant", wish.tenant)] if wish.tenant else []),
+    ]
+    return _Time(period, zone, span, tuple(facts), instant(now) < period.end)
+
+
+def _usage(tx: Tx, actor: Actor, wish: ReportWish, time: _Time) -> Report:
+    def rows() -> Iterable[tuple[object, ...]]:
+        return store.usage_groups(tx, actor, wish.by.value, wish.tenant, time.span, wish.zone or _zone_name(time))
+
+    facts = (*time.facts, Fact("by", wish.by.value))
+    return usage_report(wish.by, facts, time.zone, rows)  # type: ignore[arg-type]
+
+
+def _zone_name(time: _Time) -> str:
+    return next(str(fact.value) for fact in time.facts if fact.key == "zone")
+
+
+def _metering(tx: Tx, actor: Actor, wish: ReportWish, time: _Time) -> Report:
+    if not wish.tenant:
+        raise InvalidInput("a metering report is of one tenant", hint="name it: --tenant NAME")
+    authorize(actor, Action.REPORT_READ, wish.tenant)
+    account: AccountRecord = account_get(tx, SYSTEM, wish.tenant)
+    zone = zone_find(account.zone)
+    period = month_period(time.period.name, zone)
+    span = (_moment(period.start), _moment(period.end))
+    bill = month_bill(tx, account, period, zone, price_book(tx, SYSTEM, account))
+    counts: Mapping[tuple[str, str, str], Counts] = {
+        (project, sku, klass): Counts(*rest)
+        for project, sku, klass, *rest in store.attempt_counts(tx, actor, wish.tenant, span)
+    }
+    facts = (
+        Fact("buyer", account.title or account.tenant),
+        Fact("account", account.tenant),
+        Fact("period", period.name),
+        Fact("zone", account.zone),
+        Fact("span", f"{span[0].astimezone(zone):%Y-%m-%d %H:%M} – {span[1].astimezone(zone):%Y-%m-%d %H:%M}"),
+        Fact("currency", account.currency.code),
+    )
+    return metering_report(facts, zone, bill, counts, wish.lang)
+
+
+def _blocked(standings: Standings, actor: Actor, wish: ReportWish) -> tuple[Blocked, ...]:
+    """Jobs that wait now, by the first reason that they are given."""
+    tenants = store.report_tenants(actor, wish.tenant)
+    standing = standings.now(())
+    jobs: Counter[str] = Counter()
+    milli: Counter[str] = Counter()
+    for wait in standing.plan.wait:
+        job = standing.pool.by_id.get(wait.job)
+        if job is not None and (tenants is None or job.tenant in tenants):
+            jobs[wait.reasons[0].code.value] += 1
+            milli[wait.reasons[0].code.value] += job_milli(job)
+    return tuple(
+        Blocked(code, count, milli[code]) for code, count in sorted(jobs.items(), key=lambda item: (-item[1], item[0]))
+    )
+
+
+def _moment(time: int) -> datetime:
+    return datetime.fromtimestamp(time, UTC)
