@@ -1,5 +1,5 @@
-"""The threads: leadership, and while it lasts the loops that schedule, apply, observe, look ahead and keep
-house.
+"""The threads: leadership, and while it lasts the loops that schedule, apply, observe, meter, look ahead
+and keep house.
 
 Loops are woken by each other, by NOTIFY, and by the clock only when something falls due.  An error in a loop is logged,
 counted and survived; losing leadership ends the term, and the server waits to lead again.
@@ -19,6 +19,7 @@ from millpond.control.apply import ApplyMemory, Untold, apply_run
 from millpond.control.context import Control
 from millpond.control.forecast import ForecastMemory, forecast_run
 from millpond.control.housekeeping import housekeeping_run
+from millpond.control.meter import MeterMemory, meter_run
 from millpond.control.observe import cursor_load, observe_run
 from millpond.control.recover import inventory_sync, reconcile_run
 from millpond.control.schedule import PassMemory, pass_run
@@ -37,6 +38,10 @@ APPLY_AGAIN = 0.2
 APPLY_BROKEN = 5.0
 HOUSE_REST = 60.0
 HOUSE_AGAIN = 0.5
+METER_REST = 60.0
+METER_BREATH = 0.5
+"""Ends that come one after the other are metered together."""
+
 LISTEN_WAIT = 1.0
 PAUSE_FIRST, PAUSE_LAST = 0.1, 5.0
 
@@ -50,11 +55,12 @@ class Term:
     schedule: threading.Event = field(default_factory=threading.Event)
     apply: threading.Event = field(default_factory=threading.Event)
     house: threading.Event = field(default_factory=threading.Event)
+    meter: threading.Event = field(default_factory=threading.Event)
     fresh: deque[Untold] = field(default_factory=deque)
 
     def end(self) -> None:
         self.over.set()
-        for wake in (self.schedule, self.apply, self.house):
+        for wake in (self.schedule, self.apply, self.house, self.meter):
             wake.set()
 
 
@@ -121,6 +127,7 @@ class Runner:
             ("apply", self._apply_loop),
             ("house", self._house_loop),
             ("forecast", self._forecast_loop),
+            ("meter", self._meter_loop),
         )
         threads = [threading.Thread(target=loop, args=(term,), name=name, daemon=True) for name, loop in loops]
         for thread in threads:
@@ -208,6 +215,7 @@ class Runner:
             cursor, ended = observe_run(self._control, term.epoch, read, OBSERVE_WAIT)
             if ended:
                 term.schedule.set()
+                term.meter.set()
             return 0.0
 
         self._loop(term, "observe", None, work)
@@ -227,6 +235,17 @@ class Runner:
     def _forecast_loop(self, term: Term) -> None:
         memory = ForecastMemory()
         self._loop(term, "forecast", None, lambda: forecast_run(self._control, term.epoch, memory))
+
+    def _meter_loop(self, term: Term) -> None:
+        memory = MeterMemory()
+
+        def work() -> float:
+            step = meter_run(self._control, term.epoch, memory)
+            if not step.more:
+                term.over.wait(METER_BREATH)
+            return 0.0 if step.more else METER_REST
+
+        self._loop(term, "meter", term.meter, work)
 
     def _listen_loop(self, term: Term) -> None:
         def work() -> float:

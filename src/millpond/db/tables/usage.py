@@ -7,10 +7,9 @@ here, together with how far it has read the event log, so that every event count
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Index, Integer, Table, Text, text
-from sqlalchemy.dialects.postgresql import JSONB
 
 from millpond.db.tables.metadata import METADATA, check_word
-from millpond.db.types import Moment, Word
+from millpond.db.types import Json, Moment, Word
 from millpond.domain.jobs import EndReason
 from millpond.metering.alarms import AlarmCode
 
@@ -88,7 +87,7 @@ METER_STATE = Table(
     "meter_state",
     METADATA,
     Column("name", Text, primary_key=True),
-    Column("value", JSONB, nullable=False),
+    Column("value", Json(list), nullable=False),
 )
 """`metering.state.state_rows`: open attempts and unfinished jobs, a row each."""
 
