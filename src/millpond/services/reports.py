@@ -125,9 +125,13 @@ def invoice_file(deps: Services, actor: Actor, name: str, form: Format, lang: st
 def _spooled(pieces: Iterable[bytes]) -> IO[bytes]:
     """In memory while it is small, on the disk without a name afterwards."""
     file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  whoever reads it closes it
-    for piece in pieces:
-        file.write(piece)
-    file.seek(0)
+    try:
+        for piece in pieces:
+            file.write(piece)
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
     return file
 
 

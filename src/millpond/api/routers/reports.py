@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from millpond.api.context import Deps, Plans, Who
 from millpond.billing.currencies import currency_find
@@ -61,7 +62,7 @@ def tco_get(
         pue=_number(pue, "a PUE"),
         rental=money_parse(rental, unit) if rental else None,
     )
-    return _file(reports.tco_file(actor, given, form, lang))
+    return _Sent(reports.tco_file(actor, given, form, lang))
 
 
 @router.get("/v1/reports/{kind}", response_class=StreamingResponse, responses=_FILE)
@@ -79,7 +80,7 @@ def report_get(
 ) -> StreamingResponse:
     """A report of a month or of now."""
     wish = reports.ReportWish(kind, form, month, tenant, zone, by, lang)
-    return _file(reports.report_file(deps, standings, actor, wish))
+    return _Sent(reports.report_file(deps, standings, actor, wish))
 
 
 @router.get("/v1/invoices/{invoice}/file", response_class=StreamingResponse, responses=_FILE)
@@ -87,13 +88,23 @@ def invoice_file(
     deps: Deps, actor: Who, invoice: InvoiceName, form: Form = Format.PDF, lang: Lang = "en"
 ) -> StreamingResponse:
     """An issued invoice as PDF, XLSX, CSV, FOCUS 1.2 or JSON lines."""
-    return _file(reports.invoice_file(deps, actor, invoice, form, lang))
+    return _Sent(reports.invoice_file(deps, actor, invoice, form, lang))
 
 
 def _number(text: str, what: str) -> Decimal:
     return decimal_parse(text, what)
 
 
-def _file(made: reports.ReportFile) -> StreamingResponse:
-    headers = {"Content-Disposition": f'attachment; filename="{made.name}"'}
-    return StreamingResponse(made.pieces(), media_type=made.media, headers=headers)
+class _Sent(StreamingResponse):
+    """The file goes away with the answer, also when nobody waits for the first piece any more."""
+
+    def __init__(self, made: reports.ReportFile) -> None:
+        headers = {"Content-Disposition": f'attachment; filename="{made.name}"'}
+        super().__init__(made.pieces(), media_type=made.media, headers=headers)
+        self._made = made
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._made.file.close()
