@@ -1,4 +1,4 @@
-"""Once a minute: forget what nobody will ask for again."""
+"""Once a minute: forget what nobody will ask for again, and take what is left of expired grants."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from millpond.authz.actors import SYSTEM
 from millpond.control.context import Control
+from millpond.control.grants import grants_expire
 from millpond.db.leader import fence
 from millpond.db.session import Tx
 from millpond.db.stores.idempotency import idempotency_prune
@@ -14,7 +15,8 @@ ANSWERS_KEPT = timedelta(hours=24)
 
 
 def housekeeping_run(control: Control, epoch: int) -> int:
-    """Forget answered requests older than a day; how many."""
+    """Expire grants that are due, and forget answered requests older than a day; how many of those."""
+    grants_expire(control, epoch)
     before = control.clock() - ANSWERS_KEPT
     return control.database.run("housekeeping", lambda tx: _prune(tx, epoch, before))
 

@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.billing.bookings import debt_cleared, invoice_issued, paid_back, payment_received, transfer_reversed
+from millpond.billing.bookings import (
+    debt_cleared,
+    invoice_issued,
+    paid_back,
+    paid_back_decide,
+    payment_decide,
+    payment_received,
+    transfer_reversed,
+)
 from millpond.billing.burning import Draw
 from millpond.billing.grants import GrantKind, grant_transfer
 from millpond.billing.holds import Held, hold_capture, hold_decide
@@ -86,3 +94,30 @@ def test_only_free_paid_money_is_paid_back() -> None:
             paid_back(ledger, Draw(cash, yuan(amount)), ("refund", "r3"), times(2))
     with pytest.raises(InvalidInput):
         payment_received("p", "alpha", yuan("0"), times(1))
+
+
+def test_a_payment_is_of_what_is_owed_and_no_more() -> None:
+    ledger = opened()
+    with pytest.raises(Refused, match=r"owes 0.00 CNY, and 1.00 CNY was paid"):
+        payment_decide(ledger, "bank:1", "alpha", yuan("1.00"), times(2))
+    ledger.add(Batch((moved("debt", "5.00", RECEIVABLE, EARNINGS, 1),)))
+    with pytest.raises(Refused) as refused:
+        payment_decide(ledger, "bank:1", "alpha", yuan("5.01"), times(2))
+    assert (refused.value.reason, refused.value.details["owed"]) == ("NOT_OWED", 500)
+    batch = payment_decide(ledger, "bank:1", "alpha", yuan("5.00"), times(2))
+    assert ledger.add(batch)
+    assert not ledger.balance(RECEIVABLE).posted
+    assert not ledger.add(batch)
+
+
+def test_the_last_top_up_goes_back_first_and_held_money_stays() -> None:
+    old, new = grant(GrantKind.PAID, "60.00", "old"), grant(GrantKind.PAID, "40.00", "new", hours=1)
+    ledger = opened(old, new, grant(GrantKind.TRIAL, "10.00", "trial"))
+    batch = paid_back_decide(ledger, [old, new], "alpha", yuan("50.00"), ("payback", "1"), times(2))
+    assert ledger.add(batch)
+    assert [ledger.balance(one.account).posted for one in (old, new)] == [yuan("50.00"), yuan("0.00")]
+    with pytest.raises(Refused) as refused:
+        paid_back_decide(ledger, [old, new], "alpha", yuan("50.01"), ("payback", "2"), times(3))
+    assert (refused.value.reason, refused.value.details["free"]) == ("NOT_FREE", 5000)
+    with pytest.raises(InvalidInput, match="positive"):
+        paid_back_decide(ledger, [old], "alpha", yuan("-1.00"), ("payback", "3"), times(3))

@@ -10,6 +10,7 @@ from millpond.billing.grants import (
     GrantKind,
     Scope,
     Use,
+    grant_decide,
     grant_expiry,
     grant_renewed,
     grant_revoked,
@@ -242,3 +243,14 @@ def test_negative_demands_are_refused() -> None:
         Demand(-1, yuan("1"))
     with pytest.raises(InvalidInput):
         Demand(1, yuan("-1"))
+
+
+def test_the_same_source_grants_once() -> None:
+    """A payment told twice is one top-up, and says so; never another account's."""
+    first = grant(GrantKind.PAID, "10.00", "bank 1")
+    assert grant_decide(None, first) is first
+    with pytest.raises(Conflict, match="was counted on") as refused:
+        grant_decide(first, grant(GrantKind.PAID, "10.00", "bank 1", hours=5))
+    assert (refused.value.reason, refused.value.details["grant"]) == ("GRANT_EXISTS", first.id)
+    with pytest.raises(Conflict, match="another account"):
+        grant_decide(first, grant(GrantKind.PAID, "10.00", "bank 1", owner="beta"))

@@ -14,6 +14,7 @@ from millpond.db.session import Database, Tx
 from millpond.db.stores.accounts import account_save, accounts_lock
 from millpond.db.stores.grants import grant_list, grants_expired
 from millpond.db.stores.ledger import batch_store, batches_store, books_read, books_read_owned, posted_read
+from millpond.db.stores.statements import ledger_audit
 from millpond.domain.errors import Conflict, NotFound, Refused
 from tests.unit.billing.books import ACCRUED, CASH, at, grant, hours, moved, pack, request, times, yuan
 from tests.unit.db.bank import RECEIVABLE, given, hold, owned, store
@@ -131,3 +132,13 @@ def test_a_tenant_without_an_account_has_no_money(house: Database) -> None:
     with pytest.raises(NotFound, match="no billing account") as refused:
         given(house, grant(GrantKind.PAID, "10.00"))
     assert "millpond accounts open alpha" in refused.value.hint
+
+
+def test_a_balance_that_was_bent_is_found(bank: Database) -> None:
+    """Whoever adds money to a wallet past the entries is told of by ``millpond db check``."""
+    given(bank, grant(GrantKind.PAID, "10.00"))
+    assert bank.run("audit", lambda tx: ledger_audit(tx, SYSTEM)) == []
+    with bank.connection() as connection:
+        connection.execute("UPDATE ledger_accounts SET posted = posted + 1 WHERE kind = 'wallet'")
+    (problem,) = bank.run("audit", lambda tx: ledger_audit(tx, SYSTEM))
+    assert "keeps 1001 posted and 0 held, its entries say 1000 and 0" in problem

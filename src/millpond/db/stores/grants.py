@@ -35,7 +35,7 @@ _OWNED = (
 _ADD = insert_many(GRANTS, _NAMES).on_conflict_do_nothing()
 _EXPIRED = (
     select(*_COLUMNS)
-    .join(LEDGER_ACCOUNTS, LEDGER_ACCOUNTS.c.of == GRANTS.c.id)
+    .join(LEDGER_ACCOUNTS, (LEDGER_ACCOUNTS.c.owner == GRANTS.c.owner) & (LEDGER_ACCOUNTS.c.of == GRANTS.c.id))
     .where(GRANTS.c.expires_at <= bindparam("now"), LEDGER_ACCOUNTS.c.posted > LEDGER_ACCOUNTS.c.held)
     .order_by(GRANTS.c.expires_at, GRANTS.c.id)
     .limit(bindparam("limit"))
