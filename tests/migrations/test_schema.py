@@ -14,6 +14,7 @@ from millpond.db.tables import METADATA
 from millpond.db.tables.events import APPEND_ONLY_SQL
 from millpond.db.tables.invoice_rules import INVOICE_SQL
 from millpond.db.tables.ledger_rules import LEDGER_SQL
+from millpond.db.tables.money_holds import HOLD_SQL
 from millpond.domain.errors import Unavailable
 
 _CATALOG = """
@@ -47,7 +48,7 @@ def test_migrations_make_what_the_models_say(own_url: str, empty_url: str) -> No
     engine = create_engine(url_for_driver(empty_url))
     with engine.begin() as connection:
         METADATA.create_all(connection)
-        for statement in (*APPEND_ONLY_SQL, *LEDGER_SQL, *INVOICE_SQL):
+        for statement in (*APPEND_ONLY_SQL, *LEDGER_SQL, *INVOICE_SQL, *HOLD_SQL):
             connection.execute(text(statement))
     engine.dispose()
     assert catalog(own_url) == catalog(empty_url)

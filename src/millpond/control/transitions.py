@@ -351,4 +351,5 @@ _MESSAGES = {
     EndReason.MAX_DURATION: "ran as long as its max_duration allows",
     EndReason.LOST_LEASE: "the engine lost sight of it",
     EndReason.SAVED: "saved its state and asked to be queued again",
+    EndReason.UNPAID: "its money or budget was used up",
 }

@@ -154,6 +154,7 @@ class EndReason(StrEnum):
     MAX_DURATION = "max_duration"
     LOST_LEASE = "lost_lease"
     SAVED = "saved"
+    UNPAID = "unpaid"
 
 
 SAVED_EXIT_CODE = 75
@@ -171,6 +172,7 @@ REQUEUE_REASONS = frozenset(
         EndReason.CARD_FAULT,
         EndReason.LOST_LEASE,
         EndReason.SAVED,
+        EndReason.UNPAID,
     }
 )
 """Ends that queue the job again by themselves, without spending a retry."""

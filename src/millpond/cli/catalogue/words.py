@@ -139,6 +139,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "end.max_duration": ("longest run reached", "达到最长运行时间"),
     "end.lost_lease": ("lost lease", "失去租约"),
     "end.saved": ("saved itself", "自行保存"),
+    "end.unpaid": ("money or budget used up", "余额或预算用尽"),
     "rank.": ("", ""),
     "rank.guaranteed": ("guaranteed", "保障"),
     "rank.deserved": ("deserved", "应得"),
