@@ -32,6 +32,11 @@ def report_show(console: Console, figures: dict[str, object], checks: list[Check
     for check in checks:
         table.add_row("ok" if check.holds else "NO", check.what, check.seen, style="" if check.holds else "bold red")
     console.print(table)
+    bills = Table("team", "card-hours", "net", "tax 6 %", "total", title="bills of the day", show_edge=False)
+    for bill in figures["bills"]:  # type: ignore[attr-defined]
+        amounts = (f"{bill[name]} {bill['currency']}" for name in ("net", "tax", "total"))
+        bills.add_row(bill["tenant"], bill["card_hours"], *amounts)
+    console.print(bills)
     shares = ", ".join(f"{act} {share:.0%}" for act, share in dict(figures["pool_utilisation"]).items())  # type: ignore[call-overload]
     console.print(f"pool in use: {shares}; lost work: {figures['lost_card_seconds']} card-seconds", highlight=False)
 
@@ -54,8 +59,8 @@ def main(argv: list[str]) -> int:
                 broker.night()
                 broker.morning()
                 broker.evening()
+                broker.close()
                 figures = report_make(broker)
-                broker.stop_all()
             checks = checks_make(figures, broker.day.languages[-1]["name"])
     except (ActFailed, StageError, MillpondError) as error:
         console.print(f"the demo failed: {error}", markup=False, highlight=False, soft_wrap=True)

@@ -39,6 +39,20 @@ def report_make(broker: Broker) -> dict[str, Any]:
         "pool_cards": day.pool // 1000,
         "pool_utilisation": {act: round(milli / day.pool, 4) for act, milli in day.used.items()},
         "predictions": {"asked": day.predictions, "right": day.recognised, "ranks": day.ranks_answering},
+        "bills": [
+            {
+                "tenant": bill.tenant,
+                "card_hours": bill.card_hours,
+                "net": bill.net,
+                "tax": bill.tax,
+                "total": bill.total,
+                "currency": bill.currency,
+                "lines": bill.lines,
+                "billed_milli_card_seconds": bill.billed,
+                "ran_milli_card_seconds": bill.ran,
+            }
+            for bill in day.bills
+        ],
         "why": day.why,
         "why_claim": day.why_claim,
         "submit_times_kept": all(_same_submission(broker, job) for job in victims),
@@ -113,8 +127,18 @@ def checks_make(figures: dict[str, Any], spared: str) -> list[Check]:
         Check("factor's sixth job meets its cap", _capped(why), why.get("text", "no reason given")),
         Check("every rank of trade's gang answers", answers["ranks"] == 2, f"{answers['ranks']} ranks"),
         Check("and rightly", answers["right"] * 10 >= answers["asked"] * 9 > 0, f"{answers['right']} right"),
+        Check("each team pays for what it ran", _agree(figures["bills"]), _bills(figures["bills"])),
         *(Check(f"{proof['name']} goes on where it was", _went_on(proof), _proof(proof)) for proof in proofs),
     ]
+
+
+def _agree(bills: list[dict[str, Any]]) -> bool:
+    pairs = [(bill["billed_milli_card_seconds"], bill["ran_milli_card_seconds"]) for bill in bills]
+    return len(pairs) == len(EXPECTED_SPLIT) and all(billed == ran > 0 for billed, ran in pairs)
+
+
+def _bills(bills: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{bill['tenant']} {bill['total']} {bill['currency']}" for bill in bills)
 
 
 def _capped(reason: dict[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 import yaml
+from bills import Bill, accounts_open, bills_read
 from board import Board
 from digits import digits_load
 from journal import Journal, Line
@@ -48,6 +49,7 @@ class Day:
     split: dict[str, int] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
     pool: int = 0
+    bills: list[Bill] = field(default_factory=list)
     predictions: int = 0
     recognised: int = 0
     ranks_answering: int = 0
@@ -67,6 +69,7 @@ class Broker:
         document = yaml.safe_load((BROKER / "queues.yaml").read_text(encoding="utf-8"))
         result = self.client.queues.replace(document)
         self.day.pool = self.client.queues.tree()["pool"]["cards"]
+        accounts_open(self.client, list(TRADES))
         changes = len(result["changes"])
         self.board.say(f"trade, factor and nlp share {self.day.pool // 1000} cards ({changes} queues changed)")
 
@@ -122,9 +125,14 @@ class Broker:
     def refreshed(self, job: Job) -> Job:
         return self._job(job)
 
-    def stop_all(self) -> None:
-        for job in self.client.jobs.list(states=["queued", "starting", "running", "stopping"]):
+    def close(self) -> None:
+        """Everybody goes home, and each team is told what its day costs."""
+        live = ["queued", "starting", "running", "stopping"]
+        for job in self.client.jobs.list(states=live):
             self.client.jobs.stop(job["id"], grace=0)
+        self._until("everybody has stopped", 30, lambda: not list(self.client.jobs.list(states=live, limit=1)))
+        self.day.bills = bills_read(self.client, list(TRADES))
+        self.board.say("the day is metered and billed")
 
     def _submit(self, kind: str, number: int, **environ: str) -> Job:
         path = BROKER / f"{kind}.yaml"
