@@ -1,7 +1,7 @@
 """Build the programs of a Kubernetes control plane, Volcano and kwok, for the tests that need a whole cluster.
 
     python -m tools.kube_build             # all that the tests start; done in a moment when nothing changed
-    python -m tools.kube_build kubelet     # one program; the kubelet is built only when it is named
+    python -m tools.kube_build kubelet     # one program; kubelet and kubectl are built only when named
     python -m tools.kube_build --jobs 1    # leave the other cores alone
     python -m tools.kube_build --where     # print the folder, build nothing
 
@@ -40,11 +40,12 @@ PACKAGES = {
     "kube-apiserver": f"{KUBERNETES}/cmd/kube-apiserver",
     "kube-controller-manager": f"{KUBERNETES}/cmd/kube-controller-manager",
     "kubelet": f"{KUBERNETES}/cmd/kubelet",
+    "kubectl": f"{KUBERNETES}/cmd/kubectl",
 }
 """What is built from which package, in this order: each finds most of its parts compiled by those before it."""
 
-CLUSTER = tuple(name for name in PACKAGES if name != "kubelet")
-"""What a cluster of fake nodes needs."""
+CLUSTER = tuple(name for name in PACKAGES if name not in {"kubelet", "kubectl"})
+"""What a cluster of fake nodes needs.  The others are for real nodes and for people."""
 
 DEFINITIONS = {
     "crd": ("config/crd/volcano/bases/*.yaml", "config/crd/jobflow/bases/*.yaml"),
@@ -219,7 +220,9 @@ def _go(work: Path, *words: str) -> str:
 def main(words: Sequence[str] | None = None) -> int:
     """What the command line does; 1 when something cannot be built."""
     parser = argparse.ArgumentParser(prog="python -m tools.kube_build", description="Build the Kubernetes test tools.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(PACKAGES)}; none: all but kubelet")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"one of {', '.join(PACKAGES)}; none: all but kubelet and kubectl"
+    )
     parser.add_argument("--jobs", type=int, default=0, help="packages to compile at once; one a core by default")
     parser.add_argument("--where", action="store_true", help="print the folder and build nothing")
     given = parser.parse_args(words)

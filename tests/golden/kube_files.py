@@ -16,7 +16,7 @@ from millpond.domain.queues import QueueConfig
 from millpond.engines.base import RankOrder, StartOrder
 from millpond.engines.kubernetes.jobs import Placing, PodSettings, job_compile
 from millpond.engines.kubernetes.queues import priority_class_compile, queues_compile
-from millpond.engines.kubernetes.tenants import tenant_compile
+from millpond.engines.kubernetes.tenants import Storage, tenant_compile
 
 FOLDER = Path(__file__).parent / "kube"
 JOB = "j06d0p2q1g3h4k5m6n7o8p9qar"
@@ -91,8 +91,8 @@ def compiled() -> dict[str, Sequence[Any]]:
         **jobs,
         "queues": queues_compile(QUEUES),
         "priorities": tuple(priority_class_compile(klass) for klass in QueueClass),
-        "tenant": tenant_compile("trade", cards=32_500),
-        "tenant-unlimited": tenant_compile("default"),
+        "tenant": tenant_compile("trade", Storage(2048, "shared-files"), cards=32_500),
+        "tenant-unlimited": tenant_compile("default", Storage(100)),
     }
 
 

@@ -34,6 +34,7 @@ PLACES: Mapping[str, tuple[str, str, bool]] = {
     "ValidatingWebhookConfiguration": (
         "apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", False,
     ),
+    "Lease": ("apis/coordination.k8s.io/v1", "leases", True),
     "Queue": (_VOLCANO, "queues", False),
     "PodGroup": (_VOLCANO, "podgroups", True),
     "Job": ("apis/batch.volcano.sh/v1alpha1", "jobs", True),

@@ -147,8 +147,16 @@ class Cluster:
         self.wait_for(lambda: self.queue_open(name), f"queue {name} to open")
 
     def node_silence(self, name: str) -> None:
-        """As a power cut: nobody plays this node's kubelet from now on."""
-        self.admin.patch("Node", name, {"metadata": {"annotations": {objects.FAKE: None}}})
+        """As a power cut: nobody plays this node's kubelet from now on.
+
+        kwok serves only nodes whose lease it holds, so somebody else takes it and never renews it.
+        """
+        taken = {"spec": {"holderIdentity": "power-cut", "leaseDurationSeconds": 1_000_000}}
+        self.admin.patch("Lease", name, taken, "kube-node-lease")
+
+    def node_return(self, name: str) -> None:
+        """The node has power again: kwok takes its lease back."""
+        self.admin.patch("Lease", name, {"spec": {"leaseDurationSeconds": 1}}, "kube-node-lease")
 
     def memory(self) -> dict[str, int]:
         """MiB by program."""

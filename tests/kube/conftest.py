@@ -35,10 +35,15 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     cluster.admin.create(objects.namespace(name))
     cluster.wait_for(lambda: cluster.admin.find("ServiceAccount", "default", name), f"namespace {name}")
     yield name
-    for job in cluster.admin.list("Job", name):
-        cluster.admin.delete("Job", job["metadata"]["name"], name)
-    cluster.wait_for(lambda: not cluster.admin.list("Job", name), f"the jobs of {name} to go")
-    for pod in cluster.admin.list("Pod", name):
-        cluster.admin.delete("Pod", pod["metadata"]["name"], name, grace_s=0)
-    cluster.wait_for(lambda: not cluster.admin.list("Pod", name), f"the pods of {name} to go")
+    jobs_remove(cluster, name)
     cluster.admin.delete("Namespace", name)
+
+
+def jobs_remove(cluster: Cluster, namespace: str) -> None:
+    """Take every job and pod out of a namespace, without grace."""
+    for job in cluster.admin.list("Job", namespace):
+        cluster.admin.delete("Job", job["metadata"]["name"], namespace)
+    cluster.wait_for(lambda: not cluster.admin.list("Job", namespace), f"the jobs of {namespace} to go")
+    for pod in cluster.admin.list("Pod", namespace):
+        cluster.admin.delete("Pod", pod["metadata"]["name"], namespace, grace_s=0)
+    cluster.wait_for(lambda: not cluster.admin.list("Pod", namespace), f"the pods of {namespace} to go")

@@ -6,7 +6,7 @@ from typing import Any
 
 CARDS = "nvidia.com/gpu"
 FAKE = "kwok.x-k8s.io/node"
-"""kwok plays the kubelet of the nodes whose annotation says ``fake``; take it away and the node goes silent."""
+"""kwok plays the kubelet of the nodes whose annotation says ``fake``."""
 
 
 def node(number: int, cards: int = 8, a_rack: int = 8) -> dict[str, Any]:

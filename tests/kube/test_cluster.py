@@ -148,6 +148,32 @@ def test_volcano_comes_back_after_a_kill(cluster: Cluster, namespace: str) -> No
     cluster.wait_for(running(cluster, namespace, "after", 2), "a job to run after the kill")
 
 
+QUICK = {
+    "kube-controller-manager": ("--node-monitor-period=1s", "--node-monitor-grace-period=6s"),
+    "kwok": ("--node-lease-duration-seconds=4",),
+}
+"""A node that says nothing for six seconds is lost; with the defaults of Kubernetes it takes most of a minute."""
+
+
+def test_silent_node_is_seen_and_its_pods_hang(kube_tools: None) -> None:
+    """As after a power cut: nobody reports that its pods ended, so they stay until they are deleted by force."""
+    with cluster_up(Options(nodes=2, extra=QUICK)) as cluster:
+        cluster.admin.create(objects.gang("job", "default", pods=2, cards=8, grace_s=1))
+        cluster.wait_for(running(cluster, "default", "job", 2), "the gang to run")
+        cluster.node_silence("node-001")
+        cluster.wait_for(lambda: cluster.nodes_ready() == 1, "the silent node to be noticed")
+        cluster.admin.delete("Job", "job", "default")
+        cluster.wait_for(lambda: phases(cluster, "default") == {"Terminating": 1}, "the other pod to go")
+        (pod,) = cluster.admin.list("Pod", "default")
+        assert pod["spec"]["nodeName"] == "node-001"
+        time.sleep(pod["metadata"]["deletionGracePeriodSeconds"] + 1)
+        assert phases(cluster, "default") == {"Terminating": 1}, "nobody is there to end it"
+        cluster.admin.delete("Pod", pod["metadata"]["name"], "default", grace_s=0)
+        cluster.wait_for(lambda: not cluster.admin.list("Pod", "default"), "the pod to go by force")
+        cluster.node_return("node-001")
+        cluster.wait_for(lambda: cluster.nodes_ready() == 2, "the node to come back")
+
+
 def test_stop_leaves_no_process_and_no_file(kube_tools: None) -> None:
     with cluster_up(Options(nodes=1)) as cluster:
         folder, pids = cluster.layout.folder, [pid for program in cluster.programs.values() for pid in program.started]

@@ -17,7 +17,7 @@ from millpond.engines.kubernetes import names
 from millpond.engines.kubernetes.amounts import WHOLE, cards_amounts, cpu_quantity, memory_quantity
 from millpond.engines.kubernetes.jobs import job_compile
 from millpond.engines.kubernetes.queues import queues_compile
-from millpond.engines.kubernetes.tenants import tenant_compile
+from millpond.engines.kubernetes.tenants import Storage, tenant_compile
 from tests.golden.kube_files import BATCH, COMMAND, SETTINGS, order, rank
 
 LABELS = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
@@ -41,7 +41,7 @@ def test_names_of_others_are_not_ours() -> None:
 
 def test_tenant_with_too_long_a_name_is_refused() -> None:
     with pytest.raises(Refused, match="at most 60 characters"):
-        tenant_compile("a" * 61)
+        tenant_compile("a" * 61, Storage(1))
 
 
 def test_quantities() -> None:

@@ -118,8 +118,8 @@ def test_one_program_alone(calls: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_unknown_program_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        kube_build.main(["kubectl"])
-    assert "no such program: kubectl; there are etcd," in capsys.readouterr().err
+        kube_build.main(["kube-proxy"])
+    assert "no such program: kube-proxy; there are etcd," in capsys.readouterr().err
 
 
 def test_pins_name_no_place_of_a_machine() -> None:

@@ -31,7 +31,7 @@ from millpond.engines.kubernetes.names import (
     queue_object_name,
     task_name,
 )
-from millpond.engines.kubernetes.tenants import RANKS_SERVICE
+from millpond.engines.kubernetes.tenants import CLAIM, RANKS_SERVICE
 
 MASTER_PORT = 29500
 """Every pod has an address of its own, so the port that PyTorch uses by default is always free."""
@@ -61,12 +61,11 @@ class Placing:
 class PodSettings:
     """What is the same for all pods of a cluster.
 
-    ``claim``: the PersistentVolumeClaim of every tenant's namespace that holds the folders of jobs.  ``user``: for
-    orders that name none; restricted pods may not be root.
+    ``user``: for orders that name none; restricted pods may not be root.  ``card_taint``: keeps pods without cards off
+    nodes that have some.
     """
 
     image: str
-    claim: str = "millpond"
     user: int = 65_532
     card_taint: str = "nvidia.com/gpu"
 
@@ -132,7 +131,7 @@ def _pod(
     ranks = seats[number]
     amounts = node_amounts(order.cpu, order.memory, cards_amounts(ranks[0]))
     user = order.tenant_uid or settings.user
-    volumes, mounts = _volumes(order, settings)
+    volumes, mounts = _volumes(order)
     main = {
         "name": "main",
         "image": settings.image,
@@ -199,11 +198,11 @@ def _env(order: StartOrder, number: int, seats: list[tuple[RankOrder, ...]]) -> 
     return sorted((dict(order.env) | own).items())
 
 
-def _volumes(order: StartOrder, settings: PodSettings) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _volumes(order: StartOrder) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The job's own folder of the tenant's volume, where the order expects it; memory to share; a place for notices."""
     home = PurePosixPath(order.checkpoint_dir).parent
     volumes: list[dict[str, Any]] = [
-        {"name": "job", "persistentVolumeClaim": {"claimName": settings.claim}},
+        {"name": "job", "persistentVolumeClaim": {"claimName": CLAIM}},
         {"name": "notice", "emptyDir": {"sizeLimit": "1Mi"}},
     ]
     mounts: list[dict[str, Any]] = [

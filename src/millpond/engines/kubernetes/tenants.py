@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from millpond.engines.kubernetes.amounts import WHOLE, cards_quantity
@@ -10,11 +11,27 @@ from millpond.engines.kubernetes.names import MANAGED, TENANT, namespace_name
 RANKS_SERVICE = "ranks"
 """The headless service of every namespace: ``<host name>.ranks`` is a rank's address, before it is ready too."""
 
+CLAIM = "millpond"
+"""The claim of every namespace on the volume with the folders of the tenant's jobs."""
+
 POD_SECURITY = "pod-security.kubernetes.io"
 
 
-def tenant_compile(tenant: str, cards: int | None = None, pods: int = 5000) -> tuple[dict[str, Any], ...]:
-    """Namespace, quota and service of a tenant.
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """A tenant's share of what its jobs keep: GiB, of a class whose volumes many nodes may write at once.
+
+    An empty class is for volumes that somebody made by hand.
+    """
+
+    size: int
+    storage_class: str = ""
+
+
+def tenant_compile(
+    tenant: str, storage: Storage, cards: int | None = None, pods: int = 5000
+) -> tuple[dict[str, Any], ...]:
+    """Namespace, quota, service and claim of a tenant, in the order in which they have to be created.
 
     ``cards``: milli-cards that all pods in the namespace, ours and others, may ask for together; None sets no ceiling.
     It is a net against native pods that nobody planned.  ``pods``: how many may exist at once, ended ones apart.
@@ -49,6 +66,16 @@ def tenant_compile(tenant: str, cards: int | None = None, pods: int = 5000) -> t
                 "clusterIP": "None",
                 "publishNotReadyAddresses": True,
                 "selector": {MANAGED: "millpond"},
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": CLAIM, "namespace": namespace, "labels": labels},
+            "spec": {
+                "accessModes": ["ReadWriteMany"],
+                "storageClassName": storage.storage_class,
+                "resources": {"requests": {"storage": f"{storage.size}Gi"}},
             },
         },
     )
