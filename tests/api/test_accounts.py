@@ -89,7 +89,7 @@ def test_an_account_is_opened_once_and_read_by_its_people(bank: House) -> None:
     ("change", "said"),
     [
         ({"currency": "RMB"}, "did you mean CNY?"),
-        ({"currency": "XXX"}, "CNY or USD"),
+        ({"currency": "QQQ"}, "CNY or USD"),
         ({"zone": "Asia/Shanghia"}, "did you mean Asia/Shanghai?"),
         ({"tax_rate": "1.06"}, "0.06"),
         ({"tax_rate": "6 %"}, "plain number"),
