@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
 import sys
 from pathlib import Path
@@ -21,13 +22,15 @@ def main() -> int:
     if missing:
         print(missing, file=sys.stderr)
         return 1
-    with cluster_up(Options(nodes=given.nodes), given.folder) as cluster:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt), cluster_up(Options(nodes=given.nodes), given.folder) as cluster:
         for name, seconds in cluster.laps.items():
             print(f"{seconds:6.1f} s  {name}")
         for name, size in cluster.memory().items():
             print(f"{size:6} MiB  {name}")
         print(f"export KUBECONFIG={cluster.kubeconfig()}\nCtrl-C ends it", flush=True)
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        while True:
+            signal.pause()
     return 0
 
 
