@@ -32,6 +32,7 @@ from millpond.api.routers import (
     system,
     tenants,
     tokens,
+    usage,
 )
 from millpond.api.streams import StreamHub
 from millpond.services.deps import Services
@@ -44,6 +45,7 @@ ROUTERS = (
     identity,
     tenants,
     tokens,
+    usage,
     queues,
     nodes,
     jobs,

@@ -20,6 +20,7 @@ from millpond.sdk.system import System
 from millpond.sdk.tenants import Members, Projects, Tenants
 from millpond.sdk.tokens import Tokens
 from millpond.sdk.transport import Transport
+from millpond.sdk.usage import Usage
 
 
 class Client:
@@ -49,6 +50,7 @@ class Client:
         self.prices = Prices(self.transport)
         self.accounts = Accounts(self.transport)
         self.reports = Reports(self.transport)
+        self.usage = Usage(self.transport)
         self.system = System(self.transport)
 
     @property

@@ -18,14 +18,14 @@ def page_cut(items: Sequence[T], cursor: str, limit: int, key: Callable[[T], tup
     """The page of `limit` items after `cursor`.  An item that is gone by then ends the list with a clear error."""
     begin = 0
     if cursor:
-        wanted = _read(cursor)
+        wanted = cursor_read(cursor)
         places = (place for place, item in enumerate(items) if list(key(item)) == wanted)
         found = next(places, None)
         if found is None:
             raise InvalidInput("this cursor points at something that is gone", hint="start the list again")
         begin = found + 1
     page = tuple(items[begin : begin + limit])
-    return Page(page, _write(key(page[-1])) if page and begin + limit < len(items) else "")
+    return Page(page, cursor_write(key(page[-1])) if page and begin + limit < len(items) else "")
 
 
 def sequence_parse(cursor: str) -> int:
@@ -35,11 +35,13 @@ def sequence_parse(cursor: str) -> int:
     return int(cursor or "0")
 
 
-def _write(key: tuple[str, ...]) -> str:
+def cursor_write(key: tuple[str, ...]) -> str:
+    """The cursor of the place after this key."""
     return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
 
 
-def _read(cursor: str) -> object:
+def cursor_read(cursor: str) -> object:
+    """The key of a cursor, as JSON has it.  `InvalidInput` for what is no cursor."""
     try:
         return json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
     except (ValueError, binascii.Error, RecursionError) as error:

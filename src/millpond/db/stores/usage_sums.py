@@ -144,20 +144,28 @@ def alarm_list(
     """
     kept = METER_ALARMS.c
     names = ("id", "time", "code", "tenant", "job", "attempt", "card", "text", "raised_at")
-    owner = (
-        select(ATTEMPT_USAGES.c.username)
-        .where(ATTEMPT_USAGES.c.job == kept.job, ATTEMPT_USAGES.c.attempt == kept.attempt)
-        .scalar_subquery()
-    )
     statement = (
         select(*(kept[name] for name in names))
-        .where(kept.time >= span.start, kept.time < span.end, _of(actor, span.tenant, kept.tenant, owner))
+        .where(*_alarms(actor, span))
         .order_by(kept.time.desc(), kept.id.desc())
         .limit(limit)
     )
     if before is not None:
         statement = statement.where(tuple_(kept.time, kept.id) < tuple_(*before))
     return [AlarmRecord(*row) for row in tx.execute(statement)]
+
+
+def alarm_count(tx: Tx, actor: Actor, span: UsageSpan) -> int:
+    """How many `alarm_list` has in all."""
+    statement = select(func.count()).where(*_alarms(actor, span))
+    return int(tx.execute(statement).scalar_one())
+
+
+def _alarms(actor: Actor, span: UsageSpan) -> tuple[ColumnElement[bool], ...]:
+    kept, attempts = METER_ALARMS.c, ATTEMPT_USAGES.c
+    owner = select(attempts.username).where(attempts.job == kept.job, attempts.attempt == kept.attempt)
+    seen = _of(actor, span.tenant, kept.tenant, owner.scalar_subquery())
+    return kept.time >= span.start, kept.time < span.end, seen
 
 
 def _key(name: str, zone: str) -> ColumnElement[Any]:
