@@ -5,12 +5,12 @@ when one of them has moved on (`STALE_BALANCE`): two decisions that race for the
 A batch is added whole or not at all.  Adding the same again changes nothing; the same id with other content is an
 error.
 
-In PostgreSQL: ``ledger_accounts`` carries posted, held and version of its account (CHECK: a guarded kind has posted >=
-held).  For accounts of a tenant they are updated in the transaction that inserts the rows, behind the lock of their row;
-balances of the platform's (cash, earnings) are sums of their entries, so that nobody queues for one row.  The store loads
-the rows that a batch touches as a `Ledger` and adds the batch to that: what is refused is decided here.  What this module
-counts anew (`ledger_check`) is the audit query.  ``accounts.sealed_until`` says how far an owner's periods are closed,
-and a trigger on entries refuses earlier ``booked_at``.
+In PostgreSQL: ``ledger_accounts`` carries posted, held and version of its account (CHECK: a guarded kind has posted
+>= held).  For accounts of a tenant they are updated in the transaction that inserts the rows, behind the lock of
+their row; balances of the platform's (cash, earnings) are sums of their entries, so that nobody queues for one row.
+The store loads the rows that a batch touches as a `Ledger` and adds the batch to that: what is refused is decided
+here.  What this module counts anew (`ledger_check`) is the audit query.  ``accounts.sealed_until`` says how far an
+owner's periods are closed, and a trigger on entries refuses earlier ``booked_at``.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ The idea of two phases is TigerBeetle's: a pending transfer holds amounts, and i
 expired, once.
 
 In PostgreSQL: ``ledger_accounts`` (primary key id), ``ledger_transfers`` (primary key id, the hash of its source),
-``ledger_entries`` (primary key transfer, phase, account; a trigger at the end of the statement that adds them: the sum
-per transfer, phase and unit is zero, and no more is posted than was held), ``ledger_resolutions`` (primary key transfer:
-resolved once).  Deferred triggers count the entries of each, others refuse UPDATE and DELETE on all.
+``ledger_entries`` (primary key transfer, phase, account; a trigger at the end of the statement that adds them: the
+sum per transfer, phase and unit is zero, and no more is posted than was held), ``ledger_resolutions`` (primary key
+transfer: resolved once).  Deferred triggers count the entries of each, others refuse UPDATE and DELETE on all.
 """
 
 from __future__ import annotations
