@@ -34,7 +34,12 @@ def bucket(tenant: str, job: str, milli_seconds: int, lost: int = 0, **more: Any
 
 @pytest.fixture
 def used(house: House) -> House:
-    """Two tenants that used cards in November, one of them with an account and a price."""
+    """Two tenants that used cards in November, one of them with an account."""
+    return use(house)
+
+
+def use(house: House) -> House:
+    """As `used`, of any house."""
     rows = [
         bucket("trade", "j1", 8 * CARD_HOUR),
         bucket("trade", "j2", 4 * CARD_HOUR, CARD_HOUR, project="risk", username="bea"),

@@ -79,7 +79,7 @@ def report_policy(session: Session, form: str | None, path: str) -> None:
 
 
 @verb(report, "tco")
-@option("--server-price", "server", metavar="AMOUNT", required=True, help="report.server_price")
+@option("--server-price", metavar="AMOUNT", required=True, help="report.server_price")
 @option("--power-kw", metavar="KW", required=True, help="report.power_kw")
 @option("--energy", metavar="AMOUNT", required=True, help="report.energy")
 @option("--yearly", metavar="AMOUNT", required=True, help="report.yearly")
@@ -90,9 +90,9 @@ def report_policy(session: Session, form: str | None, path: str) -> None:
 @option("--rental", metavar="AMOUNT", default="", help="report.rental")
 @option("--currency", metavar="CODE", default="CNY", help="report.currency")
 @filed
-def report_tco(session: Session, form: str | None, path: str, **given: object) -> None:
+def report_tco(session: Session, form: str | None, path: str, server_price: str, **given: object) -> None:
     """Own cards beside rented ones."""
-    _report(session, "tco", form, path, **given)
+    _report(session, "tco", form, path, server=server_price, **given)
 
 
 def _report(session: Session, kind: str, form: str | None, path: str, **wish: object) -> None:
@@ -153,8 +153,9 @@ def _shown(session: Session, lines: Iterator[dict[str, Any]]) -> None:
                 rows.append(line["row"])
             else:
                 hidden += 1
-        elif "total" in line:
-            rows.append(line["row"])
+        elif "total" in line and len(rows) > 1:
+            # Its first column has a name in every other row, and no sum.
+            rows.append({**line["row"], columns[0][0]: line.get("label", "")})
         if "section" in line or "end" in line:
             _table(session, columns, rows, hidden)
             columns, rows, hidden = [], [], 0

@@ -12,6 +12,9 @@ from millpond.reports.texts import Texts
 
 COST_FIELDS = (Field("item"), Field("amount", Kind.MONEY, sums=True))
 EVEN_FIELDS = (Field("share_sold", Kind.RATIO), Field("hour_cost", Kind.PRICE), Field("margin", Kind.MONEY))
+ALIKE: Final = Fraction(1, 2000)
+"""Shares that are nearer than this look the same in the table."""
+
 SHARES: Final = tuple(Fraction(percent, 100) for percent in range(100, 10, -10))
 
 
@@ -44,8 +47,9 @@ def tco_report(given: TcoGiven, lang: str) -> Report:
 
 def _even(given: TcoGiven, made: Tco) -> list[Row]:
     shares = list(SHARES)
-    if made.break_even is not None and 0 < made.break_even < 1:
-        shares.append(made.break_even)
+    even = made.break_even
+    if even is not None and 0 < even < 1 and all(abs(even - share) > ALIKE for share in shares):
+        shares.append(even)
     return [
         (share, made.hour_cost(share), None if given.rental is None else made.margin(share, given.rental))
         for share in sorted(set(shares), reverse=True)

@@ -55,7 +55,7 @@ def report_json(report: Report, lang: str) -> Iterator[bytes]:
         rows += sums.count
         total = sums.row()
         if total is not None:
-            yield _line({"total": section.key, "row": _object(report, section, total)})
+            yield _line({"total": section.key, "label": texts("total"), "row": _object(report, section, total)})
     yield _line({"end": True, "rows": rows})
 
 
