@@ -42,6 +42,7 @@ SECTIONS = {
     "help.section_money": {
         "balance": "millpond.cli.balance:balance",
         "accounts": "millpond.cli.accounts:accounts",
+        "usage": "millpond.cli.usage:usage",
         "price": "millpond.cli.price:price",
         "invoice": "millpond.cli.invoice_export:invoice",
         "report": "millpond.cli.report:report",

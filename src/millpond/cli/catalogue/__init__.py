@@ -13,6 +13,7 @@ from millpond.cli.catalogue.options import OPTIONS
 from millpond.cli.catalogue.prices import PRICES
 from millpond.cli.catalogue.reasons import ADVICE, REASONS
 from millpond.cli.catalogue.reports import REPORTS
+from millpond.cli.catalogue.usage import USAGE
 from millpond.cli.catalogue.words import FIELDS, HEADS, WORDS
 
 CATALOGUE: dict[str, tuple[str, str]] = {
@@ -31,4 +32,5 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     **PRICES,
     **INVOICES,
     **REPORTS,
+    **USAGE,
 }
