@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from millpond.domain.jobs import QueueClass
+from millpond.domain.nodes import CardKind
 from millpond.engines.base import RankOrder
 from millpond.engines.kubernetes import names
 from millpond.engines.kubernetes.jobs import job_compile
+from millpond.engines.kubernetes.nodes import node_read
 from millpond.engines.kubernetes.queues import priority_class_compile, queues_compile
 from millpond.engines.kubernetes.tenants import CLAIM, Storage, tenant_compile
 from tests.golden.kube_files import BATCH, COMMAND, JOB, PROD, QUEUES, SETTINGS, order
@@ -90,6 +92,13 @@ def started(cluster: Cluster, *nodes: str, **life: str) -> str:
         lambda: [pod["status"]["phase"] for pod in pods(cluster, attempt)] == ["Running"] * len(nodes), running
     )
     return attempt
+
+
+def test_nodes_are_read_as_they_are(cluster: Cluster) -> None:
+    seen = [node_read(node) for node in cluster.admin.list("Node")]
+    assert all(node.ready and not node.cordoned and not node.notes for node in seen)
+    assert {node.spec.cards for node in seen} == {CardKind(model="A800-80GB", memory=81_920, count=8)}
+    assert {node.spec.cpu for node in seen} == {128_000}
 
 
 def test_gang_runs_on_the_nodes_of_its_plan(tenant: Cluster) -> None:

@@ -8,7 +8,8 @@ from typing import cast
 import pytest
 
 from millpond.engines.local import inventory
-from millpond.engines.local.inventory import inventory_read, islands, model_name, node_name
+from millpond.engines.local.inventory import inventory_read, islands, node_name
+from millpond.engines.models import model_name
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from types import ModuleType
 
 from millpond.domain.nodes import CardKind, NodeSpec
 from millpond.engines.base import Inventory
+from millpond.engines.models import model_name
 
 try:
     import pynvml
@@ -19,8 +20,6 @@ except ImportError:
     pynvml = None
 
 _MIB = 1024 * 1024
-_FORM_FACTORS = re.compile(r"(SXM\d*|PCIE|HBM\d*E?|NVL|OAM)\Z", re.IGNORECASE)
-_MEMORY = re.compile(r"\d+GB\Z", re.IGNORECASE)
 
 
 def inventory_read() -> Inventory:
@@ -35,21 +34,6 @@ def node_name(host: str) -> str:
     """A host name as a node's name: its first label, other letters replaced by hyphens."""
     text = re.sub(r"[^a-z0-9-]", "-", host.partition(".")[0].lower()).strip("-")[:63]
     return text or "localhost"
-
-
-def model_name(text: str, memory: int) -> str:
-    """``NVIDIA A800-SXM4-80GB`` → ``A800-80GB``; ``NVIDIA H200`` (143771 MiB) → ``H200-141GB``.
-
-    The vendor's name and form factor go; the memory stays, and is added where NVML leaves it out, so that a model says
-    always what a job file would ask for.
-    """
-    words = [word for word in re.split(r"[\s-]+", text.strip()) if word]
-    brands = {"nvidia", "tesla", "geforce", "quadro", "graphics", "gpu", "generation"}
-    kept = [word for word in words if word.lower() not in brands and not _FORM_FACTORS.match(word)]
-    named = [word for word in kept if _MEMORY.match(word)]
-    model = "-".join(word for word in kept if not _MEMORY.match(word)) or "GPU"
-    size = named[0].upper() if named else f"{round(memory / 1024)}GB" if memory else ""
-    return f"{model}-{size}" if size else model
 
 
 def _cpu() -> int:
