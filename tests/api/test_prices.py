@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -11,10 +12,10 @@ import pytest
 from millpond.authz.actors import SYSTEM
 from millpond.billing.accounts import AccountRecord
 from millpond.billing.currencies import currency_find
-from millpond.db.session import Tx
 from millpond.db.stores.accounts import account_add
 from millpond.db.stores.prices import price_book
 from tests.api.house import House
+from tests.api.till import Till
 
 pytestmark = pytest.mark.postgres
 
@@ -34,7 +35,7 @@ def account(house: House, tenant: str = "trade", sealed: datetime = OPENED, **mo
     return record
 
 
-def add(house: House, *prices: dict[str, object], **more: object) -> Any:
+def add(house: House, *prices: Mapping[str, object], **more: object) -> Any:
     return house.ask("root", "POST", "/v1/prices", {"currency": "CNY", "prices": list(prices), **more})
 
 
@@ -93,25 +94,24 @@ def test_what_cannot_be_is_refused_and_leaves_nothing(house: House, body: object
     assert len(house.ask("root", "GET", "/v1/prices").json()["items"]) == 1
 
 
+def insert(house: House, start: str) -> None:
+    values = "'x', 'A800-80GB', 'prod', 'CNY', 1, 'me'"
+    columns = "version, sku, class, currency, price, created_by"
+    Till(house.database).statement(f"INSERT INTO prices ({columns}, starts_at) SELECT {values}, '{start}'")
+
+
 def test_the_table_itself_refuses_overlaps_and_changes(house: House) -> None:
     assert add(house, {**TWELVE, "to": "2026-12-01"}, zone="Asia/Shanghai").status_code == 201
 
-    def insert(tx: Tx, start: str) -> None:
-        tx.exec_driver_sql(
-            "INSERT INTO prices (version, sku, class, currency, price, starts_at, created_by)"
-            " VALUES ('x', 'A800-80GB', 'prod', 'CNY', 1, %s, 'me')",
-            (start,),
-        )
-
     for start in ("2026-11-15T00:00Z", "2025-12-31T16:00Z"):
         with pytest.raises(Exception, match="does not fit"):
-            house.database.run("insert", lambda tx, start=start: insert(tx, start))
+            insert(house, start)
     for change in ("UPDATE prices SET price = 1", "DELETE FROM prices", "TRUNCATE prices"):
         with pytest.raises(Exception, match="does not fit"):
-            house.database.run("change", lambda tx, change=change: tx.exec_driver_sql(change))
+            Till(house.database).statement(change)
     account(house, sealed=datetime(2026, 12, 31, 16, tzinfo=UTC))
     with pytest.raises(Exception, match="does not fit"):
-        house.database.run("insert", lambda tx: insert(tx, "2026-12-15T00:00Z"))
+        insert(house, "2026-12-15T00:00Z")
 
 
 def test_the_same_key_adds_once(house: House) -> None:

@@ -137,6 +137,10 @@ class Till:
             row["lost_milli_seconds"] = sum(amount for amount, lost in amounts if lost)
             tx.execute(ATTEMPT_USAGES.insert(), row)
 
+    def statement(self, text: str) -> None:
+        """What somebody types who knows better."""
+        self.database.run("statement", lambda tx: tx.exec_driver_sql(text))
+
     def settled(self, until: datetime) -> None:
         """The meter has booked everything before `until`."""
 
