@@ -95,6 +95,8 @@ def test_an_account_is_opened_once_and_read_by_its_people(bank: House) -> None:
         ({"tax_rate": "6 %"}, "plain number"),
         ({"stretch": 5}, "from 60 s"),
         ({"opened_at": "2026-11-01T00:30:00+08:00"}, "2026-11-01T00:00:00+08:00"),
+        ({"opened_at": "2999-11-01T00:00:00+08:00"}, "from now"),
+        ({"opened_at": "2026-11-01T00:00:00"}, "+08:00"),
         ({"tenant": "nowhere"}, "millpond tenants"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from millpond.authz.actions import Action
@@ -19,7 +19,6 @@ from millpond.db.stores.tenants import tenant_get
 from millpond.domain.errors import InvalidInput
 from millpond.domain.records import Page
 from millpond.metering.hours import Hours, instant
-from millpond.services.cursors import page_cut
 from millpond.services.deps import Services
 from millpond.services.happenings import event_write
 from millpond.services.idempotency import Once, Reply, once_run
@@ -30,9 +29,8 @@ Change = Mapping[str, Any]
 
 
 def account_list(deps: Services, actor: Actor, cursor: str, limit: int) -> Page[AccountRecord]:
-    """Accounts that the actor may read, by tenant."""
-    records = deps.database.run("account_list", lambda tx: store.account_list(tx, actor))
-    return page_cut(records, cursor, limit, lambda record: (record.tenant,))
+    """Accounts that the actor may read, by tenant.  ``cursor``: the last tenant of the page before."""
+    return deps.database.run("account_list", lambda tx: store.account_page(tx, actor, cursor, limit))
 
 
 def account_get(deps: Services, actor: Actor, tenant: str) -> AccountRecord:
@@ -43,7 +41,7 @@ def account_get(deps: Services, actor: Actor, tenant: str) -> AccountRecord:
 def account_open(
     deps: Services, actor: Actor, tenant: str, given: Change, once: Once, render: Callable[[AccountRecord], object]
 ) -> Reply:
-    """Open an account: from ``opened_at`` (a full clock hour of its zone; else this one) its use is billed.
+    """Open an account: its use is billed from ``opened_at``, a full clock hour of its zone that has come; else this one.
 
     `Conflict` if the tenant has one; `InvalidInput` for an unknown currency or zone.
     """
@@ -111,14 +109,18 @@ def _with(record: AccountRecord, given: Change) -> AccountRecord:
 
 
 def _opened(zone: str, wanted: datetime | None, now: datetime) -> datetime:
+    if wanted is not None and wanted.tzinfo is None:
+        raise InvalidInput(f"{wanted.isoformat()} has no zone", hint="write it like 2026-11-01T00:00:00+08:00")
     hours = Hours(zone_find(zone))
     begin = hours.around(instant(wanted or now))[0]
     opened_at = datetime.fromtimestamp(begin, UTC)
-    if wanted is None or opened_at == wanted:
-        if opened_at > now + timedelta(days=366):
-            raise InvalidInput("an account cannot be opened more than a year ahead", hint="give an earlier time")
-        return opened_at
-    raise InvalidInput(
-        f"{wanted.isoformat()} is not a full clock hour in {zone}",
-        hint=f"use is counted by clock hours; write {hours.text(begin)}",
-    )
+    if wanted is not None and opened_at != wanted:
+        raise InvalidInput(
+            f"{wanted.isoformat()} is not a full clock hour in {zone}",
+            hint=f"use is counted by clock hours; write {hours.text(begin)}",
+        )
+    if opened_at > now:
+        raise InvalidInput(
+            f"{hours.text(begin)} has not come", hint="open the account then, or from now: nothing is booked before it"
+        )
+    return opened_at
