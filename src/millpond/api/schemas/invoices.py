@@ -49,7 +49,7 @@ class InvoiceLine(Schema):
     user: str = Field(description="User, as it was.")
     job: str = Field(description="Id of the job.")
     sku: str = Field(description="Card model.")
-    klass: str = Field(alias="class", description="Class of the queue.")
+    klass: str = Field(serialization_alias="class", description="Class of the queue.")
     price_version: str = Field(description="Version of the price.")
     unit_price: str = Field(description="Of a card-hour.")
     list_price: str | None = Field(description="What the list says, where the price was agreed; else null.")
@@ -217,7 +217,7 @@ class UnpricedUse(Schema):
     """Use that has no price; it is not free, and no invoice is issued before it has one."""
 
     sku: str = Field(description="Card model.")
-    klass: str = Field(alias="class", description="Class of the queue.")
+    klass: str = Field(serialization_alias="class", description="Class of the queue.")
     milli_card_seconds: int = Field(description="How much.")
     card_hours: str = Field(description="The same in card-hours, four decimals.")
     lines: int = Field(description="In how many lines.")

@@ -44,7 +44,7 @@ class Price(Schema):
     tenant: str = Field(description="With whom it was agreed; empty: a list price.")
     version: str = Field(description="Its name.")
     sku: str = Field(description="Card model; `*`: every one.")
-    klass: str = Field(alias="class", description="Class of the queue; `*`: every one.")
+    klass: str = Field(serialization_alias="class", description="Class of the queue; `*`: every one.")
     price: str = Field(description="Of a card-hour.")
     currency: str = Field(description="Code of ISO 4217.")
     starts_at: datetime = Field(description="From when on it counts.")
