@@ -41,7 +41,7 @@ def account_get(deps: Services, actor: Actor, tenant: str) -> AccountRecord:
 def account_open(
     deps: Services, actor: Actor, tenant: str, given: Change, once: Once, render: Callable[[AccountRecord], object]
 ) -> Reply:
-    """Open an account: its use is billed from ``opened_at``, a full clock hour of its zone that has come; else this one.
+    """Open an account: its use is billed from ``opened_at``, a full clock hour that has come; else this one.
 
     `Conflict` if the tenant has one; `InvalidInput` for an unknown currency or zone.
     """
