@@ -21,6 +21,7 @@ from millpond.control.expire import dependencies_wanted, expire_decide, moment_n
 from millpond.control.orders import geometries
 from millpond.control.steps import Begin, Drain, Stale, Step, Stored, steps_store
 from millpond.control.transitions import event_make, seats_data
+from millpond.db.funds import Funds, FundsRead
 from millpond.db.leader import fence
 from millpond.db.session import Tx
 from millpond.db.stores.events import NewEvent, events_append
@@ -87,6 +88,7 @@ class PassMemory:
     worlds: Worlds | None = None
     snapshots: Snapshots = field(default_factory=Snapshots)
     desk: Desk = field(default_factory=lambda: Desk(threading.Lock))
+    funds: Funds = field(default_factory=Funds)
     look_at: float | None = None
 
 
@@ -112,7 +114,7 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
     memory.worlds = worlds = memory.worlds or Worlds(control.database)
     for _ in range(STALE_TRIES):
         began, now = time.perf_counter(), control.clock()
-        read, ended = worlds.read_also(_dependencies_read)
+        read, (ended, money) = worlds.read_also(partial(_also_read, funds=memory.funds, now=now))
         world = read.world
         control.metrics.live.set(len(world.attempts))
         _overdue_report(control, epoch, world, now, memory)
@@ -122,7 +124,7 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
                 stored = control.database.run("expire", partial(_due_store, due=due, epoch=epoch, now=now))
                 untold.append(_untold(stored, world))
                 continue
-            judgement = _judge(control, read, now, began, memory)
+            judgement = _judge(control, read, money, now, began, memory)
             result = _plan_run(control, epoch, judgement, memory)
         except Stale as stale:
             control.metrics.passes.labels("stale").inc()
@@ -138,16 +140,27 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
     return PassResult(pause=0.05, untold=tuple(untold))
 
 
+def _also_read(tx: Tx, world: World, funds: Funds, now: datetime) -> tuple[Mapping[str, JobRecord], FundsRead | None]:
+    return _dependencies_read(tx, world), funds.read(tx, world, now)
+
+
 def _dependencies_read(tx: Tx, world: World) -> Mapping[str, JobRecord]:
     wanted = dependencies_wanted(world)
     return jobs_get(tx, SYSTEM, sorted(wanted)) if wanted else {}
 
 
-def _judge(control: Control, read: WorldRead, now: datetime, began: float, memory: PassMemory) -> Judgement:
+def _judge(
+    control: Control, read: WorldRead, money: FundsRead | None, now: datetime, began: float, memory: PassMemory
+) -> Judgement:
     """Plan, let the guard look at it, and leave the result for whoever asks."""
     snapshot = memory.snapshots.make(read.world, int(now.timestamp()))
     snapshot = replace(snapshot, mix=memory.requests.observe(snapshot.jobs))
-    judged = memory.desk.judge(snapshot, check_safety if _large(control, snapshot) else control.guard)
+    guard = check_safety if _large(control, snapshot) else control.guard
+    desk = memory.desk
+    funded = memory.funds.judge(
+        money, snapshot, read.world.jobs, partial(desk.judge, guard=guard), partial(desk.again, guard=guard)
+    )
+    judged = funded.judged
     judgement = Judgement(read.world, read.mark, now, timedelta(seconds=time.perf_counter() - began), judged)
     control.newest.put(judgement)
     return judgement

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from millpond.domain.reasons import Reason
 from millpond.domain.records import World
 from millpond.scheduling.check import check_safety
 from millpond.scheduling.decisions import Plan, Rank
@@ -27,7 +28,8 @@ class Judged:
     """A snapshot, its plan, and explanations that fit it.  Threads may share it.
 
     ``guarded`` is what may be applied.  Where the guard refused something, ``plan``, ranks and explanations are those
-    of the pool without whom it set aside, so that they are told so.
+    of the pool without whom it set aside, so that they are told so.  ``notes``: reasons that the snapshot brought along
+    as words, with their numbers, by job.
     """
 
     def __init__(self, snapshot: Snapshot, guarded: Guarded, explainer: Explainer, locks: Locks) -> None:
@@ -37,13 +39,18 @@ class Judged:
         self.ranks: Mapping[str, Rank] = explainer.ranks
         self.used: Mapping[str, int] = explainer.used
         self.queues: frozenset[str] = explainer.queues
+        self.notes: Mapping[str, tuple[Reason, ...]] = {}
         self._explainer: Explainer | None = explainer
         self._lock = locks()
 
     def explain(self, job: str) -> Explanation | None:
         """As `Explainer.explain`; None once it is over: ask a newer one."""
         with self._lock:
-            return self._explainer.explain(job) if self._explainer is not None else None
+            found = self._explainer.explain(job) if self._explainer is not None else None
+        known = {(reason.code, reason.text): reason for reason in self.notes.get(job, ())}
+        if found is None or not known:
+            return found
+        return replace(found, reasons=tuple(known.get((one.code, one.text), one) for one in found.reasons))
 
     def end(self) -> None:
         """Answer no more, since the planner below it goes on.  Waits for an answer that is being made."""
@@ -66,6 +73,10 @@ class Desk:
         Equal to one that is made without anything kept; costs what has changed, and the plan.
         """
         self._front = 1 - self._front
+        return self._make(self._front, snapshot, guard)
+
+    def again(self, snapshot: Snapshot, guard: Guard = check_safety) -> Judged:
+        """In place of the last judgement, which is over: of the same pool, with others set aside."""
         return self._make(self._front, snapshot, guard)
 
     def trial(self, snapshot: Snapshot, guard: Guard = check_safety) -> Judged:
