@@ -7,18 +7,21 @@ from dataclasses import replace
 import pytest
 
 from millpond.authz.actors import SYSTEM
-from millpond.billing.grants import GrantKind
+from millpond.billing.grants import GrantKind, grant_renewed
 from millpond.billing.holds import Held, Hold, Shortfall, hold_capture, hold_decide, hold_void
 from millpond.billing.ledger import Batch
+from millpond.billing.transfers import Account, AccountKind, Entry, Transfer
 from millpond.db.session import Database, Tx
 from millpond.db.stores.accounts import account_save, accounts_lock
-from millpond.db.stores.grants import grant_list, grants_expired
+from millpond.db.stores.grants import grant_list, grant_renew, grants_expired
 from millpond.db.stores.ledger import batch_store, batches_store, books_read, books_read_owned, posted_read
 from millpond.db.stores.statements import ledger_audit
 from millpond.domain.errors import Conflict, NotFound, Refused
-from tests.unit.billing.books import ACCRUED, CASH, at, grant, hours, moved, pack, request, times, yuan
+from tests.unit.billing.books import ACCRUED, CASH, CNY, at, grant, hours, moved, pack, request, times, yuan
 from tests.unit.db.bank import RECEIVABLE, given, hold, owned, store
 from tests.unit.db.builders import ADMIN, ANN
+
+NOTES = Account("", AccountKind.CREDIT_NOTES, CNY)
 
 
 def test_a_hold_takes_from_what_is_free_and_gives_back_the_rest(bank: Database) -> None:
@@ -142,3 +145,22 @@ def test_a_balance_that_was_bent_is_found(bank: Database) -> None:
         connection.execute("UPDATE ledger_accounts SET posted = posted + 1 WHERE kind = 'wallet'")
     (problem,) = bank.run("audit", lambda tx: ledger_audit(tx, SYSTEM))
     assert "keeps 1001 posted and 0 held, its entries say 1000 and 0" in problem
+
+
+def test_credit_that_comes_back_after_its_grant_expired_is_granted_anew(bank: Database) -> None:
+    """One credit note may renew several grants, in one transfer."""
+    olds = [grant(GrantKind.TRIAL, "10.00", "trial", expires=5), grant(GrantKind.VOUCHER, "10.00", "code", expires=5)]
+    given(bank, *olds)
+    news = [grant_renewed(one, yuan("2.00"), "note", at(9), 30) for one in olds]
+    entries = (*tuple(Entry(one.account, one.amount) for one in news), Entry(NOTES, yuan("-4.00")))
+
+    def work(tx: Tx) -> None:
+        transfer = Transfer(("credit", "note"), entries, times(9))
+        batch_store(tx, SYSTEM, Batch((transfer,)), at(9))
+        for one in news:
+            grant_renew(tx, SYSTEM, one, transfer.id)
+
+    bank.run("credit", work)
+    assert bank.run("grants", lambda tx: grant_list(tx, SYSTEM, "alpha"))[2:] == tuple(
+        sorted(news, key=lambda one: one.id)
+    )

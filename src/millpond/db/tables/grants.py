@@ -25,7 +25,7 @@ GRANTS = Table(
     Column("projects", Names, nullable=False, server_default=text("'{}'")),
     Column("price_unit", Unit),
     Column("price", BigInteger),
-    Column("transfer", Text, ForeignKey("ledger_transfers.id"), nullable=False, unique=True),
+    Column("transfer", Text, ForeignKey("ledger_transfers.id"), nullable=False),
     check_word("kind", GrantKind, "kind"),
     CheckConstraint("id ~ '^[0-9a-f]{32}$'", name="id"),
     CheckConstraint("amount > 0", name="amount"),

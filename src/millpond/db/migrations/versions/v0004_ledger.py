@@ -317,7 +317,6 @@ def _grants() -> None:
         sa.ForeignKeyConstraint(["owner"], ["accounts.tenant"], name=op.f("fk_grants_owner")),
         sa.ForeignKeyConstraint(["transfer"], ["ledger_transfers.id"], name=op.f("fk_grants_transfer")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_grants")),
-        sa.UniqueConstraint("transfer", name=op.f("uq_grants_transfer")),
     )
     op.create_index(
         "ix_grants_expires", "grants", ["expires_at"], unique=False, postgresql_where=sa.text("expires_at IS NOT NULL")
