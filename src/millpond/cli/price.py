@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from millpond.billing.prices import PriceBook
+from millpond.billing.prices import PriceVersion, version_check
 from millpond.cli.job_input import file_read
 from millpond.cli.lazy import argument, group, option, verb
 from millpond.cli.output import Column
@@ -83,7 +83,13 @@ def price_import(session: Session, file: str) -> None:
     text, source = file_read(file)
     tree = tree_from_yaml(text, source, JOB_FILE_LIMIT)
     listed = price_file_read(tree)
-    prices_read(listed, zone_find(listed.zone or "UTC"), PriceBook().add)
+    known: list[PriceVersion] = []
+
+    def add(version: PriceVersion) -> None:
+        version_check(known, version)
+        known.append(version)
+
+    prices_read(listed, zone_find(listed.zone or "UTC"), add)
     document = _plain(tree)
     assert isinstance(document, dict)  # noqa: S101  a price file is a block of keys
     _add(session, document)
