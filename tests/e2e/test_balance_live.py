@@ -44,7 +44,7 @@ def test_from_nothing_to_a_whole_balance(pond: Millpond) -> None:
     opened = call(pond, "accounts", "open", "alpha", *terms)
     assert "alpha is billed from" in opened.err
     assert "millpond balance top-up AMOUNT --tenant alpha" in opened.err
-    assert "Nothing was paid or given yet" in asked(pond, "balance").err
+    assert "Nothing is there to spend" in asked(pond, "balance").err
 
     paid = ("balance", "top-up", "100.00", "--provider", "bank", "--reference", "4711")
     assert "alpha has 100.00 CNY more (paid)" in asked(pond, *paid).err

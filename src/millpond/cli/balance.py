@@ -51,10 +51,11 @@ balance = group("balance", default="show")
 @verb(balance, "show")
 @option("--as-of", metavar="TIME", default="", help="balance.as_of")
 @option("--known-at", metavar="TIME", default="", help="balance.known_at")
-def balance_show(session: Session, as_of: str, known_at: str) -> None:
+@option("--all", "every", is_flag=True, help="balance.all_grants")
+def balance_show(session: Session, as_of: str, known_at: str, every: bool) -> None:
     """Now, or as of a moment."""
     tenant = tenant_chosen(session)
-    sheet = session.client.accounts.balance(tenant, zoned(as_of), zoned(known_at))
+    sheet = session.client.accounts.balance(tenant, zoned(as_of), zoned(known_at), every=every)
     if session.json:
         session.output.data(sheet)
     else:

@@ -112,9 +112,12 @@ class Accounts(Group):
     def set(self, tenant: str, settings: Mapping[str, object]) -> Account:
         return cast("Account", self._transport.send("PATCH", path_join("accounts", tenant), body=dict(settings)))
 
-    def balance(self, tenant: str, as_of: str = "", known_at: str = "") -> Balance:
-        """Now, or what was booked before ``as_of``, or written before ``known_at``."""
-        params = {"as_of": as_of or None, "known_at": known_at or None}
+    def balance(self, tenant: str, as_of: str = "", known_at: str = "", *, every: bool = False) -> Balance:
+        """Now, or what was booked before ``as_of``, or written before ``known_at``.
+
+        ``every``: also grants of which nothing is left.
+        """
+        params = {"as_of": as_of, "known_at": known_at, "all": every}
         return cast("Balance", self._transport.get(path_join("accounts", tenant, "balance"), params))
 
     def lines(

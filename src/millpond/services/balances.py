@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from millpond.authz.actors import Actor
 from millpond.billing.accounts import AccountRecord
 from millpond.billing.beancount import beancount_text
+from millpond.billing.ledger import Balance
 from millpond.billing.sheets import Sheet, StatementLine, sheet_make
 from millpond.billing.transfers import AccountKind
 from millpond.db.session import Tx
@@ -22,21 +23,33 @@ from millpond.zones import zone_find
 
 
 def balance_get(
-    deps: Services, actor: Actor, tenant: str, as_of: datetime | None, known_at: datetime | None
+    deps: Services,
+    actor: Actor,
+    tenant: str,
+    as_of: datetime | None,
+    known_at: datetime | None,
+    *,
+    all_grants: bool = False,
 ) -> tuple[AccountRecord, Sheet]:
-    """Of now; or by what was booked before ``as_of``, or known before ``known_at``, both exclusive."""
+    """Of now; or by what was booked before ``as_of``, or known before ``known_at``, both exclusive.
+
+    ``all_grants``: also those of which nothing is left.
+    """
     for moment in (as_of, known_at):
         _zoned(moment)
     now = deps.clock()
 
     def work(tx: Tx) -> tuple[AccountRecord, Sheet]:
         account = account_get(tx, actor, tenant)
-        grants = grant_list(tx, actor, tenant)
-        if as_of is None and known_at is None:
+        present = as_of is None and known_at is None
+        grants = grant_list(tx, actor, tenant, left_only=present and not all_grants)
+        if present:
             books = books_read_owned(tx, actor, [tenant])
             return account, sheet_make(books, grants, tenant, account.currency, now)
         books = books_as_of(tx, actor, tenant, as_of, known_at)
         known = [grant for grant in grants if grant.account.id in books.accounts]
+        if not all_grants:
+            known = [grant for grant in known if _left(books.balance(grant.account))]
         return account, sheet_make(books, known, tenant, account.currency, min(as_of or now, now))
 
     return deps.database.run("balance_get", work, snapshot=True)
@@ -89,6 +102,10 @@ def beancount_export(deps: Services, actor: Actor, tenant: str, zone: str, befor
         return beancount_text(history_read(tx, actor, tenant), place, midnight)
 
     return deps.database.run("beancount_export", work, snapshot=True)
+
+
+def _left(balance: Balance) -> bool:
+    return bool(balance.posted or balance.held)
 
 
 def _day(text: str) -> date:

@@ -77,7 +77,7 @@ def top_up(
         grant_decide(store.grant_claim(tx, actor, tenant, grant.id), grant)
         books = books_read_owned(tx, actor, [tenant])
         books.add(Batch((grant_transfer(grant, now),)))
-        grants = (*store.grant_list(tx, actor, tenant), grant)
+        grants = (*store.grant_list(tx, actor, tenant, left_only=True), grant)
         debt = debt_cleared(books, grants, tenant, account.currency, grant.id, Times(now, now))
         store.grant_add(tx, actor, grant, now, (debt,) if debt.transfers else ())
         _told(deps, tx, actor, "account.topped_up", grant)

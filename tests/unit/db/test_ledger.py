@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
 
 import pytest
 
@@ -164,3 +166,29 @@ def test_credit_that_comes_back_after_its_grant_expired_is_granted_anew(bank: Da
     assert bank.run("grants", lambda tx: grant_list(tx, SYSTEM, "alpha"))[2:] == tuple(
         sorted(news, key=lambda one: one.id)
     )
+
+
+def test_whoever_closes_a_month_goes_before_what_is_booked_in_it(bank: Database) -> None:
+    """The booking waits for the closing, and is refused; it is never in a month that an invoice has left behind."""
+    closing, closed = Event(), Event()
+
+    def close(tx: Tx) -> None:
+        record = accounts_lock(tx, SYSTEM, ["alpha"])["alpha"]
+        closing.set()
+        assert not closed.wait(0.3), "the booking did not wait"
+        account_save(tx, SYSTEM, replace(record, sealed_until=at(24)))
+
+    def book() -> str:
+        assert closing.wait(10)
+        try:
+            store(bank, Batch((moved("a", "5.00", RECEIVABLE, NOTES, 23),)))
+        except Refused as refused:
+            return refused.reason
+        finally:
+            closed.set()
+        return "booked"
+
+    with ThreadPoolExecutor(2) as pool:
+        answer = pool.submit(book)
+        bank.run("close", close)
+        assert answer.result(20) == "PERIOD_CLOSED"

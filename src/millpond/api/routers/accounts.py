@@ -32,6 +32,7 @@ router = APIRouter(tags=["accounts"])
 
 AsOf = Annotated[datetime | None, Query(description="Only what was booked before this moment (with its zone).")]
 KnownAt = Annotated[datetime | None, Query(description="Only what was written before this moment (with its zone).")]
+Every = Annotated[bool, Query(alias="all", description="Also grants of which nothing is left.")]
 From = Annotated[datetime | None, Query(alias="from", description="Booked at or after.")]
 To = Annotated[datetime | None, Query(description="Booked before.")]
 Kinds = Annotated[list[AccountKind], Query(description="Only accounts of these kinds; may be repeated.")]
@@ -79,10 +80,15 @@ def account_set(deps: Deps, actor: Who, tenant: TenantName, body: AccountSetting
 
 @router.get("/v1/accounts/{tenant}/balance")
 def balance_get(
-    deps: Deps, actor: Who, tenant: TenantName, as_of: AsOf = None, known_at: KnownAt = None
+    deps: Deps,
+    actor: Who,
+    tenant: TenantName,
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+    every: Every = False,
 ) -> BalanceSheet:
     """What the account stands at, now or as of a moment."""
-    return BalanceSheet.of(*balances.balance_get(deps, actor, tenant, as_of, known_at))
+    return BalanceSheet.of(*balances.balance_get(deps, actor, tenant, as_of, known_at, all_grants=every))
 
 
 @router.get("/v1/accounts/{tenant}/lines")

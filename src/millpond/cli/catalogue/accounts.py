@@ -121,6 +121,7 @@ ACCOUNTS: dict[str, tuple[str, str]] = {
     "balance.to": ("Booked before this time.", "入账截止时间（不含）。"),
     "balance.kind": ("Only this kind of account; may be repeated.", "只看此类账户；可重复。"),
     "balance.grant": ("Only this grant.", "只看此笔额度。"),
+    "balance.all_grants": ("Also what is used up.", "包括已用完的额度。"),
     "balance.all": ("Every line, not only the last ones.", "显示全部明细。"),
     "balance.provider": ("Who took the money, such as bank or alipay.", "收款渠道，例如 bank、alipay。"),
     "balance.reference": ("Its name there; it counts once for ever.", "渠道流水号；只入账一次。"),
@@ -158,8 +159,8 @@ ACCOUNTS: dict[str, tuple[str, str]] = {
     "balance.card_hours_unit": ("card-hours", "卡时"),
     "balance.card_time": ("{hours} card-hours", "{hours} 卡时"),
     "balance.no_grants": (
-        "Nothing was paid or given yet: millpond balance top-up AMOUNT --reference TEXT --tenant {tenant}",
-        "尚无充值或赠送：millpond balance top-up AMOUNT --reference TEXT --tenant {tenant}",
+        "Nothing is there to spend: millpond balance top-up AMOUNT --reference TEXT --tenant {tenant}",
+        "没有可用额度：millpond balance top-up AMOUNT --reference TEXT --tenant {tenant}",
     ),
     "balance.given": ("{tenant} has {amount} more ({kind})", "{tenant} 增加 {amount}（{kind}）"),
     "head.amount_left": ("FREE", "可用"),

@@ -32,6 +32,9 @@ _OWNED = (
     .where(GRANTS.c.owner == any_(bindparam("owners", type_=ARRAY(Text))))
     .order_by(GRANTS.c.granted_at, GRANTS.c.id)
 )
+_LEFT = _OWNED.join(
+    LEDGER_ACCOUNTS, (LEDGER_ACCOUNTS.c.owner == GRANTS.c.owner) & (LEDGER_ACCOUNTS.c.of == GRANTS.c.id)
+).where((LEDGER_ACCOUNTS.c.posted != 0) | (LEDGER_ACCOUNTS.c.held != 0))
 _ADD = insert_many(GRANTS, _NAMES).on_conflict_do_nothing()
 _EXPIRED = (
     select(*_COLUMNS)
@@ -42,18 +45,22 @@ _EXPIRED = (
 )
 
 
-def grant_list(tx: Tx, actor: Actor, owner: str) -> tuple[Grant, ...]:
-    """All of a tenant, also those that are used up or expired, the oldest first."""
-    return grants_list(tx, actor, [owner])
+def grant_list(tx: Tx, actor: Actor, owner: str, *, left_only: bool = False) -> tuple[Grant, ...]:
+    """All of a tenant, also those that are used up or expired, the oldest first.
+
+    ``left_only``: without those of which nothing is left; enough to decide on, and few however long the history.
+    """
+    return grants_list(tx, actor, [owner], left_only=left_only)
 
 
-def grants_list(tx: Tx, actor: Actor, owners: Collection[str]) -> tuple[Grant, ...]:
+def grants_list(tx: Tx, actor: Actor, owners: Collection[str], *, left_only: bool = False) -> tuple[Grant, ...]:
     """As `grant_list`, of several tenants in one query."""
     for owner in sorted(set(owners)):
         authorize(actor, Action.ACCOUNT_READ, owner)
     if not owners:
         return ()
-    return tuple(_grant(row) for row in tx.execute(_OWNED, {"owners": sorted(set(owners))}))
+    statement = _LEFT if left_only else _OWNED
+    return tuple(_grant(row) for row in tx.execute(statement, {"owners": sorted(set(owners))}))
 
 
 def grant_get(tx: Tx, actor: Actor, owner: str, grant: str) -> Grant:
