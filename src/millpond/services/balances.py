@@ -99,7 +99,7 @@ def beancount_export(deps: Services, actor: Actor, tenant: str, zone: str, befor
         place = zone_find(zone or (account_get(tx, actor, tenant).zone if tenant else "UTC"))
         day = _day(before) if before else deps.clock().astimezone(place).date() + timedelta(days=1)
         midnight = datetime(day.year, day.month, day.day, tzinfo=place)
-        return beancount_text(history_read(tx, actor, tenant), place, midnight)
+        return beancount_text(history_read(tx, actor, tenant, midnight), place, midnight)
 
     return deps.database.run("beancount_export", work, snapshot=True)
 

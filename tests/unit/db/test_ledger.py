@@ -17,7 +17,7 @@ from millpond.db.session import Database, Tx
 from millpond.db.stores.accounts import account_save, accounts_lock
 from millpond.db.stores.grants import grant_list, grant_renew, grants_expired
 from millpond.db.stores.ledger import batch_store, batches_store, books_read, books_read_owned, posted_read
-from millpond.db.stores.statements import ledger_audit
+from millpond.db.stores.statements import history_read, ledger_audit
 from millpond.domain.errors import Conflict, NotFound, Refused
 from tests.unit.billing.books import ACCRUED, CASH, CNY, at, grant, hours, moved, pack, request, times, yuan
 from tests.unit.db.bank import RECEIVABLE, given, hold, owned, store
@@ -192,3 +192,14 @@ def test_whoever_closes_a_month_goes_before_what_is_booked_in_it(bank: Database)
         answer = pool.submit(book)
         bank.run("close", close)
         assert answer.result(20) == "PERIOD_CLOSED"
+
+
+def test_an_export_that_would_not_fit_says_how_to_make_it_smaller(bank: Database) -> None:
+    given(bank, grant(GrantKind.PAID, "1.00", "one"), grant(GrantKind.PAID, "1.00", "two", hours=5))
+
+    def transfers(limit: int, before: int = 9) -> int:
+        return len(bank.run("h", lambda tx: history_read(tx, SYSTEM, "alpha", at(before), limit)).transfers)
+
+    assert (transfers(2), transfers(1, 5)) == (2, 1)
+    with pytest.raises(Refused, match="more than 1 transfers"):
+        transfers(1)

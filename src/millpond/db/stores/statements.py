@@ -26,9 +26,13 @@ from millpond.db.tables.ledger import (
     LEDGER_TRANSFERS,
     POSTED,
 )
+from millpond.domain.errors import Refused
 from millpond.domain.records import Page
 
 _BATCH = 2_000
+HISTORY_LIMIT = 300_000
+"""Transfers that one export holds in memory: about half a gigabyte."""
+
 _FAR = datetime(9999, 1, 1, tzinfo=UTC)
 _IDS = bindparam("ids", type_=ARRAY(Text))
 
@@ -120,15 +124,24 @@ def transfers_find(tx: Tx, actor: Actor, owner: str, transfers: Collection[str])
     return tuple(transfer for transfer, _ in transfers_read(tx, transfers).values())
 
 
-def history_read(tx: Tx, actor: Actor, owner: str = "") -> Ledger:
-    """All records, of one tenant or (empty) of everybody, as a ledger that can be asked and written out.
+def history_read(
+    tx: Tx, actor: Actor, owner: str = "", booked_before: datetime | None = None, limit: int = HISTORY_LIMIT
+) -> Ledger:
+    """The records of one tenant or (empty) of everybody, as a ledger that can be asked and written out.
 
-    Its balances are those as of moments (`Ledger.balance` with one); it takes memory for every transfer.
+    Its balances are those as of moments (`Ledger.balance` with one).  It takes memory for every transfer: `Refused` for
+    more than `limit`.
     """
     authorize(actor, Action.ACCOUNT_READ, owner)
     history = Ledger()
-    for transfer, resolution in _records(tx, owner):
+    for transfer, resolution in _records(tx, owner, booked_before or _FAR, limit + 1):
         history.recall_transfer(transfer, resolution)
+    if len(history.transfers) > limit:
+        raise Refused(
+            f"there are more than {limit} transfers, too many for one text",
+            hint="export one tenant, or what was booked before an earlier day",
+            code="TOO_MANY",
+        )
     return history
 
 
@@ -194,9 +207,9 @@ def _lines() -> Select[tuple[object, ...]]:
     )
 
 
-def _records(tx: Tx, owner: str) -> Iterator[tuple[Transfer, Resolution | None]]:
+def _records(tx: Tx, owner: str, booked_before: datetime, limit: int) -> Iterator[tuple[Transfer, Resolution | None]]:
     """By time of writing, a batch at a time."""
-    transfers = TRANSFERS
+    transfers = TRANSFERS.where(LEDGER_TRANSFERS.c.booked_at < booked_before).limit(limit)
     if owner:
         mine = (
             select(LEDGER_ENTRIES.c.transfer)
