@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import httpx2
@@ -13,14 +14,15 @@ from openpyxl import load_workbook
 from pypdf import PdfReader
 from sqlalchemy import insert
 
+from millpond.db.stores.events import NewEvent, events_append
 from millpond.db.tables.usage import ATTEMPT_USAGES, USAGE_BUCKETS
-from tests.api.house import House
+from tests.api.house import House, seats_of
 
 pytestmark = pytest.mark.postgres
 
 HOUR = datetime(2026, 11, 10, 2, tzinfo=UTC)
 CARD_HOUR = 3_600_000
-KINDS = ("usage", "metering", "waits", "health", "inventory", "policy")
+KINDS = ("usage", "metering", "waits", "idle", "health", "inventory", "policy")
 TCO = {"server": "2400000", "power_kw": "10.2", "energy": "0.65", "yearly": "120000", "rental": "21.77"}
 
 
@@ -197,3 +199,29 @@ def test_metering_without_an_account_says_what_to_do(used: House) -> None:
     assert get(used, "metering").json()["hint"] == "name it: --tenant NAME"
     answer = get(used, "metering", tenant="factor")
     assert (answer.status_code, answer.json()["code"]) == (404, "NO_SUCH_ACCOUNT")
+
+
+def test_installed_is_allocated_idle_and_down(staffed: House) -> None:
+    """Four hours of 17 cards: a job on two cards, and a card that is out of order for the last two."""
+    job = staffed.submit("ann", "train", tenant="trade")["id"]
+    staffed.run(job, seats_of("n1", 0, 1))
+    began = staffed.clock()
+    staffed.clock.ahead += timedelta(hours=2)
+    event = NewEvent("card.quarantined", staffed.clock(), "engine", data={"node": "n2", "card": 3})
+    staffed.database.run("event", lambda tx: events_append(tx, "engine", [event]))
+    staffed.clock.ahead += timedelta(hours=2)
+    found = lines(staffed.ask("root", "GET", "/v1/reports/idle", params={"month": f"{began:%Y-%m}"}))
+    facts = {fact["key"]: Decimal(fact["value"]) for fact in found[0]["facts"] if fact["key"] in PARTS}
+    assert (
+        facts["installed"]
+        == facts["allocated"] + facts["idle"] + facts["down"]
+        == pytest.approx(Decimal(68), abs=Decimal("0.1"))
+    )
+    assert facts["allocated"] == pytest.approx(Decimal(8), abs=Decimal("0.1"))
+    assert facts["down"] == pytest.approx(Decimal(2), abs=Decimal("0.1"))
+    assert facts["alarms"] == 0
+    days = [line["row"] for line in found if "day" in line.get("row", {}) and "total" not in line]
+    assert sum(Decimal(row["idle_hours"]) for row in days) == pytest.approx(facts["idle"], abs=Decimal("0.001"))
+
+
+PARTS = ("installed", "allocated", "idle", "down", "alarms")

@@ -57,6 +57,13 @@ def report_waits(session: Session, form: str | None, path: str, **wish: str) -> 
     _report(session, "waits", form, path, **wish)
 
 
+@verb(report, "idle")
+@dated
+def report_idle(session: Session, form: str | None, path: str, **wish: str) -> None:
+    """Allocated, idle and down: the audit of the month."""
+    _report(session, "idle", form, path, **wish)
+
+
 @verb(report, "health")
 @dated
 def report_health(session: Session, form: str | None, path: str, **wish: str) -> None:
@@ -97,7 +104,7 @@ def report_tco(session: Session, form: str | None, path: str, server_price: str,
 
 def _report(session: Session, kind: str, form: str | None, path: str, **wish: object) -> None:
     wish["lang"] = session.texts.lang
-    if kind not in ("tco", "inventory", "policy", "health"):
+    if kind not in ("tco", "inventory", "policy", "health", "idle"):
         wish["tenant"] = session.tenant
     if form is None and not path:
         _shown(session, session.client.reports.lines(kind, **wish))

@@ -45,6 +45,16 @@ def month_period(text: str, zone: tzinfo) -> Period:
     return Period(text.strip(), start, end)
 
 
+def days_of(start: int, end: int, zone: tzinfo) -> tuple[int, ...]:
+    """Midnights of `zone` around [start, end): the first not after it begins, the last not before it ends."""
+    day = datetime.fromtimestamp(start, zone).date()
+    moments = []
+    while not moments or moments[-1] < end:
+        moments.append(instant(datetime(day.year, day.month, day.day, tzinfo=zone)))
+        day += timedelta(days=1)
+    return tuple(moments)
+
+
 class Hours:
     """The clock hours of a zone.  Where the clock is changed, an hour is as long as it is, or there are two."""
 

@@ -55,6 +55,7 @@ SECTIONS: Catalogue = {
     "metering": ("Card-hours by project and card", "按项目与卡型的卡时"),
     "idle_models": ("By card model", "按卡型"),
     "idle_days": ("By day", "按日"),
+    "alarms": ("Contradictions", "矛盾记录"),
     "waits_queues": ("By queue and class", "按队列与优先级"),
     "waiting_now": ("Waiting now, by reason", "当前排队原因"),
     "burndown": ("Budgets", "预算"),
@@ -160,6 +161,8 @@ FIELDS: Catalogue = {
     "value": ("Value", "取值"),
     "meaning": ("Meaning", "含义"),
     "item": ("Item", "项目"),
+    "moment": ("Moment", "时间"),
+    "what": ("What", "说明"),
     "share_sold": ("Share sold", "售出率"),
     "hour_cost": ("Cost of a card-hour", "卡时成本"),
     "margin": ("Margin at the rental price", "按租价的毛利"),
@@ -197,6 +200,10 @@ FACTS: Catalogue = {
     "allocated": ("Allocated card-hours", "已分配卡时"),
     "idle": ("Idle card-hours", "空闲卡时"),
     "down": ("Down card-hours", "停机卡时"),
+    "since": ("Since", "起"),
+    "until": ("Until", "止"),
+    "metered": ("Metered card-hours", "计量卡时"),
+    "alarms": ("Contradictions", "矛盾记录"),
     "effective": ("Measured utilisation", "实测利用率"),
     "cards": ("Cards", "卡数"),
     "nodes": ("Nodes", "节点数"),
@@ -215,6 +222,10 @@ FACTS: Catalogue = {
 }
 
 NOTES: Catalogue = {
+    "installed": (
+        "Cards are those of the pool now, since this millpond began; one that is gone counts while it was used.",
+        "卡以当前资源池为准，自平台启动起计；已移除的卡仅计其使用时段。",
+    ),
     "measured_blank": (
         "Measured utilisation is blank where nothing has measured it; it is never a reason for a charge.",
         "未实测的利用率留空，不记为 0；计费不依据利用率。",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
@@ -19,18 +19,23 @@ from millpond.authz.policy import authorize
 from millpond.billing.accounts import AccountRecord
 from millpond.billing.tco import TcoGiven
 from millpond.db.session import Tx
+from millpond.db.stores import occupancy as occupancy_store
 from millpond.db.stores import reports as store
 from millpond.db.stores.accounts import account_get, accounts_get
 from millpond.db.stores.attempts import attempts_live
 from millpond.db.stores.nodes import node_list
-from millpond.db.stores.prices import price_book
+from millpond.db.stores.prices import price_book, price_list
 from millpond.domain.errors import InvalidInput
-from millpond.metering.hours import Period, instant, month_period
+from millpond.domain.records import NodeRecord
+from millpond.metering.conservation import conservation
+from millpond.metering.hours import Period, days_of, instant, month_period
+from millpond.metering.occupancy import occupancy, occupancy_sum
 from millpond.reports.costs import tco_report
+from millpond.reports.idle import idle_report, list_prices
 from millpond.reports.policy import policy_report
 from millpond.reports.pool import Ended, health_report, inventory_report
 from millpond.reports.rendering import MEDIA, REPORT_FORMATS, SUFFIX, Format, invoice_render, report_render
-from millpond.reports.tables import Fact, Report
+from millpond.reports.tables import Fact, Kind, Report
 from millpond.reports.usage import By, Counts, metering_report, usage_report
 from millpond.reports.waits import Blocked, Waits, waits_report
 from millpond.services.deps import Services
@@ -50,6 +55,7 @@ class ReportKind(StrEnum):
     USAGE = "usage"
     METERING = "metering"
     WAITS = "waits"
+    IDLE = "idle"
     HEALTH = "health"
     INVENTORY = "inventory"
     POLICY = "policy"
@@ -161,8 +167,32 @@ def _pool(tx: Tx, actor: Actor, wish: ReportWish, time: _Time, now: datetime) ->
     nodes = node_list(tx, SYSTEM)
     if wish.kind is ReportKind.INVENTORY:
         return inventory_report(nodes, attempts_live(tx, SYSTEM), now, time.zone, wish.lang)
+    if wish.kind is ReportKind.IDLE:
+        return _idle(tx, actor, nodes, time, now)
     ended = [Ended(*row) for row in store.attempt_ends(tx, actor, time.span)]
     return health_report(nodes, ended, time.facts, now, time.zone, wish.lang)
+
+
+def _idle(tx: Tx, actor: Actor, nodes: Sequence[NodeRecord], time: _Time, now: datetime) -> Report:
+    """The audit: cards times time is what was allocated, idle and down; what contradicts itself is told."""
+    began = occupancy_store.platform_began(tx, actor) or now
+    start, end = max(time.span[0], began), min(time.span[1], now)
+    span = (instant(start), instant(end))
+    counts = {node.spec.name: node.spec.cards.count for node in nodes if node.spec.cards is not None}
+    models = {
+        f"{node.spec.name}/{index}": node.spec.cards.model
+        for node in nodes if node.spec.cards is not None for index in range(node.spec.cards.count)
+    }  # fmt: skip
+    installed = dict.fromkeys(models, span)
+    taken = list(occupancy_store.cards_taken(tx, actor, start, end, now))
+    downs = list(occupancy_store.cards_down(tx, actor, counts, end))
+    stretches = list(occupancy(installed, taken, downs, *span))
+    known = [item for item in stretches if item.card in models]
+    prices = list_prices(price_list(tx, SYSTEM), sorted(set(models.values())), span[1] - 1)
+    facts = (*time.facts, Fact("since", start, Kind.MOMENT), Fact("until", end, Kind.MOMENT))
+    sums = occupancy_sum(stretches, models, days_of(*span, time.zone))
+    metered = occupancy_store.metered_sum(tx, actor, start, end)
+    return idle_report(facts, time.zone, sums, prices, conservation(installed, known, *span), metered)
 
 
 def _time(tx: Tx, actor: Actor, wish: ReportWish, now: datetime) -> _Time:

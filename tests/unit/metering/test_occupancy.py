@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.metering.conservation import CardUse, conservation
 from millpond.metering.facts import MICRO
+from millpond.metering.hours import days_of, instant
 from millpond.metering.occupancy import Down, Part, Taken, occupancy, occupancy_sum
 
 DAY = 86_400
@@ -78,3 +83,13 @@ def test_installed_is_allocated_idle_and_down_whatever_happens(
     found = conservation(installed, stretches, 50, 150)
     assert found.holds
     assert found.installed == sum(max(0, min(e, 150) - max(s, 50)) for s, e in installed.values()) * MICRO
+
+
+def test_days_of_a_zone_are_as_long_as_they_are() -> None:
+    """New York, 1 November 2026: 25 hours."""
+    zone = ZoneInfo("America/New_York")
+    begin = instant(datetime(2026, 11, 1, 12, tzinfo=zone))
+    moments = days_of(begin, begin + DAY, zone)
+    assert [after - before for before, after in itertools.pairwise(moments)] == [25 * 3600, DAY]
+    assert moments[0] <= begin
+    assert moments[-1] >= begin + DAY

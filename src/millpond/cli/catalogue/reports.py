@@ -5,10 +5,10 @@ from __future__ import annotations
 REPORTS: dict[str, tuple[str, str]] = {
     "help.report": (
         (
-            "Reports: usage, metering, waits, health, inventory, policy, cost of own cards.\n\n"
+            "Reports: usage, metering, waits, idle, health, inventory, policy, cost of own cards.\n\n"
             "Shown as tables, or written as PDF, XLSX, CSV or JSON lines."
         ),
-        "报表：用量、计量、排队、健康、清单、策略、自建成本。\n\n以表格显示，或输出 PDF、XLSX、CSV、JSON 行。",
+        "报表：用量、计量、排队、闲置、健康、清单、策略、自建成本。\n\n以表格显示，或输出 PDF、XLSX、CSV、JSON 行。",
     ),
     "help.report.usage": (
         (
@@ -27,6 +27,13 @@ REPORTS: dict[str, tuple[str, str]] = {
     "help.report.waits": (
         "Time in queue: P50, P95 and the longest, by queue.\n\nAnd the jobs that wait now, by reason.",
         "排队时间：各队列的 P50、P95 与最长值。\n\n并按原因列出当前排队的作业。",
+    ),
+    "help.report.idle": (
+        (
+            "Cards of the month: allocated, idle and down, by model and day.\n\n"
+            "Their sum is what is installed; what contradicts itself is listed. Idle time has the list price beside it."
+        ),
+        "本月算力卡：已分配、空闲与停机，按卡型与日期。\n\n三者之和等于装机卡时；矛盾之处逐条列出，空闲附目录价。",
     ),
     "help.report.health": (
         "Nodes and quarantined cards now, and how attempts of the month ended.",
