@@ -37,6 +37,7 @@ BENCHMARKS = {
     "explain": "B11",
     "checked": "check",
     "start_latency": "start",
+    "closing": "close",
 }
 """Module of each benchmark, and its id in the guide."""
 

@@ -21,7 +21,8 @@ from typing import Final
 from millpond.billing.burning import Draw
 from millpond.billing.grants import Grant, grant_renewed, pack_moves
 from millpond.billing.ledger import Books
-from millpond.billing.money import Money, money_round, money_sum, money_zero
+from millpond.billing.money import Money, decimal_round_text, money_round, money_sum, money_zero
+from millpond.billing.rating import card_hours
 from millpond.billing.transfers import (
     CARD_SECONDS,
     Account,
@@ -94,6 +95,10 @@ class BilledLine:
         return net, _of(self.tax, net, self.net)
 
 
+def _hours(milli_seconds: int) -> str:
+    return decimal_round_text(card_hours(milli_seconds), 4)
+
+
 def _of(amount: Money, part: Money, whole: Money) -> Money:
     """`amount` × part ÷ whole, rounded; nothing of nothing."""
     if not whole:
@@ -153,8 +158,9 @@ def note_decide(line: BilledLine, notes: Sequence[CreditNote], fault: Fault) -> 
         raise InvalidInput("a fault that spoilt nothing gives nothing back", hint="write no note")
     if fault.milli_seconds > left:
         raise Refused(
-            f"{fault.milli_seconds} milli-card-seconds are more than the {left} of {line.line} that are not credited",
-            hint=f"credit at most {left}",
+            f"{_hours(fault.milli_seconds)} card-hours are more than the {_hours(left)} of line {line.line} that are"
+            " not credited",
+            hint=f"credit at most {_hours(left)} card-hours",
             code="OVER_LINE",
             details={"need": fault.milli_seconds, "have": left, "limit": line.milli_seconds},
         )
