@@ -15,7 +15,7 @@ from millpond.files.jobs import JOB_KEYS, job_file_load
 ROOT = Path(__file__).parents[3]
 GUIDE = ROOT / "docs" / "guide"
 EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
-OTHER = ("queues", "pool")
+OTHER = ("queues", "pool", "prices")
 """Files of examples that are no job files; nor are those of bills."""
 
 
