@@ -58,7 +58,8 @@ SECTIONS: Catalogue = {
     "alarms": ("Contradictions", "矛盾记录"),
     "waits_queues": ("By queue and class", "按队列与优先级"),
     "waiting_now": ("Waiting now, by reason", "当前排队原因"),
-    "burndown": ("Budgets", "预算"),
+    "burndown_hours": ("Budgets of card-hours", "卡时预算"),
+    "burndown_money": ("Budgets of money", "金额预算"),
     "health_nodes": ("Nodes", "节点"),
     "health_cards": ("Quarantined cards", "隔离的卡"),
     "health_ends": ("How attempts ended", "运行结束原因"),
@@ -242,10 +243,6 @@ NOTES: Catalogue = {
         "This is a draft: it has no number, asks for no payment, and may still change.",
         "此为草稿：无编号，不作为付款依据，内容仍可能变化。",
     ),
-    "open_period": (
-        "The period is not over: figures still grow.",
-        "本期尚未结束，数据仍在增加。",
-    ),
     "conservation": (
         "Installed = allocated + idle + down, to the second.",
         "装机卡时 = 已分配 + 空闲 + 停机，精确到秒。",
@@ -255,8 +252,8 @@ NOTES: Catalogue = {
         "从提交到首次启动；仍在排队的作业计数但不计入分位数。",
     ),
     "forecast": (
-        "A straight line from whole weeks of use: the usual rate is their median, the high one their 90th percentile.",
-        "按整周用量线性外推：日均取中位数，高值取 90 分位。",
+        "A line from whole weeks of use: usual is their median, high their 90th percentile; blank: it lasts.",
+        "按整周用量线性外推：日均取中位数，高值取 90 分位；空白表示本期内不会用尽。",
     ),
     "policy": (
         "Made from the configuration that is in force; the digest changes with it.",

@@ -82,6 +82,7 @@ def test_every_text_is_there_in_both_languages() -> None:
         catalogue.FIELDS,
         catalogue.FACTS,
         catalogue.NOTES,
+        catalogue_pool.REASONS,
     ):
         for key, (english, chinese) in part.items():
             assert english, key
