@@ -8,7 +8,7 @@ once; tax is taken once of all and split over the lines, so that it adds up.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from fractions import Fraction
@@ -19,7 +19,7 @@ from millpond.billing.documents import LineKind
 from millpond.billing.invoices import Totals, invoice_totals, tax_lines
 from millpond.billing.money import Money, money_round, money_sum
 from millpond.billing.prices import PriceBook
-from millpond.billing.rating import LineKey, Lines, Rater
+from millpond.billing.rating import LineKey, Lines, Rater, amount_of
 from millpond.metering.buckets import SumKey, SumsInMemory
 from millpond.metering.hours import Hours, Period, instant, month_period
 from millpond.metering.meter import Ended
@@ -136,10 +136,16 @@ class Month:
         self._digest.update(f"end {ended.job} {ended.attempt} {ended.start} {ended.end} {ended.sign}\n".encode())
         self._own.at(hour).ended(ended)
 
-    def bill(self, list_price: Callable[[str, str, int], Money | None]) -> MonthBill:
-        """All lines and their sums.  ``list_price``: what the list says of a model and class at an instant."""
+    def bill(
+        self, list_price: Callable[[str, str, int], Money | None], packed: Mapping[str, int] | None = None
+    ) -> MonthBill:
+        """All lines and their sums.  ``list_price``: what the list says of a model and class at an instant.
+
+        ``packed``: job → milli-card-seconds of the month that packs of card time have paid.  They are lines of their
+        own, without money.
+        """
         account = self._account
-        found = [*self._lines(self._own, LineKind.USAGE)]
+        found = [*_unpacked(self._lines(self._own, LineKind.USAGE), packed or {})]
         for start in sorted(self._earlier):
             found += self._lines(self._earlier[start], LineKind.CORRECTION)
         amounts = [line.net for line in found]
@@ -181,6 +187,22 @@ class Month:
                 had = sums.get(place, (0, 0))
                 sums[place] = (had[0] + row.billed, had[1] + 1)
         return tuple(Unpriced(*place, *sums[place]) for place in sorted(sums))
+
+
+def _unpacked(lines: Iterator[MonthLine], packed: Mapping[str, int]) -> Iterator[MonthLine]:
+    """Lines with what packs paid taken out, the first lines of a job first, as packs are burnt before money."""
+    left = dict(packed)
+    for line in lines:
+        paid = min(left.get(line.key.job, 0), line.billed)
+        if paid <= 0:
+            yield line
+            continue
+        left[line.key.job] -= paid
+        nothing = line.net - line.net
+        yield line._replace(kind=LineKind.PACK, billed=paid, minimum=0, net=nothing)
+        rest = line.billed - paid
+        if rest:
+            yield line._replace(billed=rest, minimum=min(line.minimum, rest), net=amount_of(rest, line.price))
 
 
 def totals_and_taxes(amounts: Sequence[Money], account: AccountRecord) -> tuple[Totals, tuple[Money, ...]]:

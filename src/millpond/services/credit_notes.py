@@ -11,7 +11,7 @@ from millpond.authz.actions import Action
 from millpond.authz.actors import SYSTEM, Actor
 from millpond.authz.policy import authorize
 from millpond.billing.credits import BilledLine, CreditNote, Fault, credit_booking, note_decide
-from millpond.billing.documents import CreditRow, DocumentLine, InvoiceState
+from millpond.billing.documents import CreditRow, DocumentLine, InvoiceState, LineKind
 from millpond.billing.issued import InvoiceRecord, due_of, series_of
 from millpond.billing.ledger import Batch
 from millpond.billing.money import decimal_parse
@@ -88,7 +88,8 @@ def line_credit(
 
 def billed_line(tx: Tx, record: InvoiceRecord, line: DocumentLine) -> BilledLine:
     """A stored line with the grants that paid it."""
-    draws = draws_of(tx, SYSTEM, record, line) if record.accrued else ()
+    paid = record.accrued or line.kind is LineKind.PACK
+    draws = draws_of(tx, SYSTEM, record, line) if paid else ()
     return BilledLine(
         record.id, line.name, record.account, line.milli_seconds, line.net, line.tax, draws, record.inclusive
     )

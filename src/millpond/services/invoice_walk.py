@@ -11,7 +11,7 @@ from millpond.billing.prices import PriceRecord
 from millpond.db.session import Tx
 from millpond.db.stores.accounts import account_get
 from millpond.db.stores.events import event_list
-from millpond.db.stores.invoices import invoice_get, invoice_line
+from millpond.db.stores.invoices import invoice_get, invoice_line, invoice_line_whole
 from millpond.db.stores.metered import AttemptUsage, BucketRecord, job_attempts, job_buckets
 from millpond.db.stores.prices import price_list
 from millpond.domain.names import attempt_id
@@ -65,7 +65,7 @@ def line_explain(deps: Services, actor: Actor, name: str, number: int) -> LineWa
             buckets,
             used,
             _events(tx, record.account, line.job, used),
-            billed == line.milli_seconds - line.minimum_milli_seconds,
+            billed == invoice_line_whole(tx, SYSTEM, record, line),
         )
 
     return deps.database.run("line_explain", work, snapshot=True)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, tzinfo
 from millpond.authz.actions import Action
 from millpond.authz.actors import SYSTEM, Actor
 from millpond.authz.policy import authorize
-from millpond.billing.accounts import AccountRecord
+from millpond.billing.accounts import AccountMode, AccountRecord
 from millpond.billing.bookings import invoice_issued
 from millpond.billing.documents import DocumentLine, InvoiceDocument, InvoiceState, Party
 from millpond.billing.issued import (
@@ -35,6 +35,7 @@ from millpond.billing.transfers import Account, AccountKind, Times
 from millpond.db.session import Tx
 from millpond.db.stores import invoices as store
 from millpond.db.stores.accounts import account_get, account_page, account_save, accounts_lock, no_account
+from millpond.db.stores.draws import packs_taken
 from millpond.db.stores.ledger import batches_store, books_read, posted_read
 from millpond.db.stores.metered import booking_list, ended_list, metered_until
 from millpond.db.stores.notes import note_list, payment_list
@@ -201,7 +202,10 @@ def month_bill(tx: Tx, account: AccountRecord, period: Period, zone: tzinfo, boo
         found = listed.at(sku, klass, moment) if agreed else None
         return None if found is None else found.price
 
-    return month.bill(list_price)
+    packed = {}
+    if account.mode is AccountMode.PREPAID:
+        packed = packs_taken(tx, SYSTEM, account.tenant, _moment(period.start), _moment(period.end))
+    return month.bill(list_price, packed)
 
 
 def _close(deps: Services, tx: Tx, actor: Actor, tenants: Sequence[str], month: str) -> list[Closed]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, Text, any_, bindparam, func, or_, select, update
+from sqlalchemy import Row, Text, and_, any_, bindparam, func, or_, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from millpond.authz.actions import Action
@@ -151,6 +151,20 @@ def invoice_line(tx: Tx, actor: Actor, record: InvoiceRecord, number: int) -> Do
             f"{record.number} has no line {number}", hint=f"its lines are 1 to {record.lines}", code="NO_SUCH_LINE"
         )
     return found[0]
+
+
+def invoice_line_whole(tx: Tx, actor: Actor, record: InvoiceRecord, line: DocumentLine) -> int:
+    """Milli-card-seconds of running of a line and of those that differ from it only in who paid: money or packs."""
+    authorize(actor, Action.INVOICE_READ, record.account)
+    kept = INVOICE_LINES.c
+    apart = line.kind not in {LineKind.USAGE, LineKind.PACK}
+    statement = select(func.sum(kept.milli_seconds - kept.minimum)).where(
+        kept.invoice == record.id,
+        kept.line == int(line.name) if apart else kept.kind.in_((LineKind.USAGE, LineKind.PACK)),
+        and_(kept.project == line.project, kept.username == line.user, kept.job == line.job),
+        and_(kept.sku == line.sku, kept.klass == line.klass, kept.version == line.version),
+    )
+    return int(tx.execute(statement).scalar_one())
 
 
 def invoice_lines_all(tx: Tx, actor: Actor, record: InvoiceRecord) -> Iterator[DocumentLine]:
