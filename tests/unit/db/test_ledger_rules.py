@@ -172,13 +172,13 @@ def test_the_right_one_is_taken(bank: Database) -> None:
         ("TRUNCATE ledger_transfers CASCADE", "append-only"),
         ("UPDATE ledger_resolutions SET outcome = 'voided'", "append-only"),
         ("DELETE FROM ledger_resolutions", "append-only"),
-        ("TRUNCATE ledger_resolutions", "append-only"),
+        ("TRUNCATE ledger_resolutions CASCADE", "append-only"),
         ("UPDATE ledger_entries SET amount = 1", "append-only"),
         ("DELETE FROM ledger_entries", "append-only"),
-        ("TRUNCATE ledger_entries", "append-only"),
+        ("TRUNCATE ledger_entries CASCADE", "append-only"),
         ("UPDATE grants SET amount = 2000", "append-only"),
         ("DELETE FROM grants", "append-only"),
-        ("TRUNCATE grants", "append-only"),
+        ("TRUNCATE grants CASCADE", "append-only"),
     ],
 )
 def test_no_row_is_bent(bank: Database, statement: str, said: str) -> None:
