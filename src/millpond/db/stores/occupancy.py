@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import func, or_, select
 
@@ -22,6 +22,7 @@ from millpond.metering.occupancy import Down, Taken
 _DOWN = ("node.lost", "card.quarantined")
 _UP = ("node.repaired", "card.repaired")
 _AT_ONCE = 2_000
+_HOUR = timedelta(hours=1)
 
 
 def cards_taken(tx: Tx, actor: Actor, start: datetime, end: datetime, now: datetime) -> Iterator[Taken]:
@@ -66,11 +67,11 @@ def platform_began(tx: Tx, actor: Actor) -> datetime | None:
 
 
 def metered_sum(tx: Tx, actor: Actor, start: datetime, end: datetime) -> int:
-    """Milli-card-seconds that the meter has counted for [start, end), by when they happened."""
+    """Milli-card-seconds that the meter has counted for [start, end), by when they happened: its hours are whole."""
     authorize(actor, Action.REPORT_READ)
     found = tx.execute(
         select(func.coalesce(func.sum(USAGE_BUCKETS.c.milli_seconds), 0)).where(
-            USAGE_BUCKETS.c.hour >= start, USAGE_BUCKETS.c.hour < end
+            USAGE_BUCKETS.c.hour > start - _HOUR, USAGE_BUCKETS.c.hour < end
         )
     ).scalar_one()
     return int(found)
