@@ -13,6 +13,8 @@ from millpond.api.schemas.jobs import Attempt, AttemptEvent, Job, JobChange, Log
 from millpond.api.schemas.nodes import Card, CardUse, Node, NodeCards
 from millpond.api.schemas.placements import Seat
 from millpond.api.schemas.queues import Accuracy, PoolJob, PoolView, Queue, QueueAccuracy, QueueTree
+from millpond.api.schemas.usage import UsageAlarm, UsageAmount, UsageAttempt, UsageList, UsageOfJob, UsageRow
+from millpond.db.stores.usage_sums import UsageBy
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 JOB_ID = "jagoeedr4oqe6dgcqkxsvpxmsqm"
@@ -326,3 +328,82 @@ def accuracy() -> Any:
 
 def whoami(user: str = "chen") -> Any:
     return plain(Whoami(user=user, platform=None, tenants=[TenantRole(tenant="factor", role="member")], scopes=[]))
+
+
+def used(hours: str, lost: str = "0.0000", attempts: int = 1, **keys: Any) -> Any:
+    """Card time of one group, or of all."""
+    made = UsageRow if keys else UsageAmount
+    return made(
+        milli_card_seconds=round(float(hours) * 3_600_000),
+        lost_milli_card_seconds=round(float(lost) * 3_600_000),
+        card_hours=hours,
+        lost_card_hours=lost,
+        attempts=attempts,
+        **keys,
+    )
+
+
+def usage(by: str, total: UsageAmount, *rows: UsageRow, counted: bool = True, alarms: int = 0) -> Any:
+    return plain(
+        UsageList(
+            by=UsageBy(by),
+            start=datetime(2026, 2, 28, 16, tzinfo=UTC),
+            end=datetime(2026, 3, 31, 16, tzinfo=UTC),
+            zone="Asia/Shanghai",
+            counted_until=at(-30) if counted else None,
+            alarms=alarms,
+            total=total,
+            items=list(rows),
+        )
+    )
+
+
+def usage_of_job(*attempts: UsageAttempt, total: UsageAmount) -> Any:
+    return plain(
+        UsageOfJob(
+            job=JOB_ID,
+            name="factor-9",
+            tenant="factor",
+            project="",
+            user="chen",
+            counted_until=at(-30),
+            total=total,
+            attempts=list(attempts),
+        )
+    )
+
+
+def usage_attempt(number: int, **changes: Any) -> UsageAttempt:
+    values: dict[str, Any] = {
+        "attempt": number,
+        "sku": "A800-80GB",
+        "klass": "batch",
+        "milli": 8000,
+        "started_at": at(-7200),
+        "ended_at": at(-3600),
+        "reason": "preempted",
+        "lost": True,
+        "disputed": False,
+        "milli_card_seconds": 28_800_000,
+        "lost_milli_card_seconds": 3_600_000,
+        "card_hours": "8.0000",
+        "lost_card_hours": "1.0000",
+        "start_event": 3,
+        "end_event": 9,
+    }
+    return UsageAttempt(**{**values, **changes})
+
+
+def usage_alarm(**changes: Any) -> Any:
+    values: dict[str, Any] = {
+        "id": "a1",
+        "time": at(-3600),
+        "code": "OVERLAP",
+        "tenant": "factor",
+        "job": JOB_ID,
+        "attempt": 1,
+        "card": "n1/0",
+        "text": "n1/0 carries 2000 milli-cards\x1b[2J",
+        "raised_at": at(-3590),
+    }
+    return plain(UsageAlarm(**{**values, **changes}))
