@@ -60,6 +60,8 @@ class Settings(BaseSettings):
     seller: str = Field(default="", max_length=500, description="Who sends invoices: the name that stands on them.")
     seller_address: str = Field(default="", max_length=500, description="Its address.")
     seller_tax_id: str = Field(default="", max_length=500, description="Its tax id.")
+    reports_dir: str = Field(default="", description="Folder for each month's reports; empty: none.")
+    reports_lang: str = Field(default="en", pattern="^(en|zh)$", description="Their language.")
     otlp_endpoint: str = Field(default="", description="OpenTelemetry collector (HTTP); empty: no traces.")
 
     @property

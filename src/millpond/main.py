@@ -14,6 +14,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from types import FrameType
 
 import structlog
@@ -44,6 +45,7 @@ from millpond.db.leader import Leader
 from millpond.domain.errors import Conflict, MillpondError
 from millpond.scheduling.desk import Newest
 from millpond.services.deps import PartCheck, Services
+from millpond.services.schedules import ReportSchedule
 from millpond.tracing import tracing_start
 
 log = structlog.get_logger("millpond.main")
@@ -92,6 +94,10 @@ def _serve(settings: Settings, replace_pool: bool, stack: ExitStack) -> None:
     stack.callback(runner.stop)
     guard.start()
     stack.callback(guard.stop)
+    if settings.reports_dir:
+        schedule = ReportSchedule(services, Path(settings.reports_dir), settings.reports_lang)
+        schedule.start()
+        stack.callback(schedule.stop)
     listening.listen(512)
     me = process_find(os.getpid())
     server_write(settings, ServerFile(address, os.getpid(), me.started if me is not None else 0))

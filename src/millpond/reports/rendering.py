@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 
 from millpond.billing.documents import InvoiceDocument, document_check
+from millpond.domain.errors import InvalidInput
 from millpond.reports.csv_file import report_csv
 from millpond.reports.focus import focus_csv
 from millpond.reports.invoices import invoice_report
@@ -24,8 +25,6 @@ class Format(StrEnum):
     PDF = "pdf"
     FOCUS = "focus"
 
-
-REPORT_FORMATS = (Format.JSON, Format.CSV, Format.XLSX, Format.PDF)
 
 MEDIA: dict[Format, str] = {
     Format.JSON: "application/x-ndjson",
@@ -51,7 +50,9 @@ _WRITERS: dict[Format, Callable[[Report, str], Iterator[bytes]]] = {
 
 
 def report_render(report: Report, form: Format, lang: str) -> Iterator[bytes]:
-    """The file in pieces."""
+    """The file in pieces.  `InvalidInput` for a format that only invoices have."""
+    if form not in _WRITERS:
+        raise InvalidInput(f"a report cannot be {form.value}", hint="focus is for invoices: millpond invoice export")
     return _WRITERS[form](report, lang)
 
 

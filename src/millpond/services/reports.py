@@ -34,7 +34,7 @@ from millpond.reports.costs import tco_report
 from millpond.reports.idle import idle_report, list_prices
 from millpond.reports.policy import policy_report
 from millpond.reports.pool import Ended, health_report, inventory_report
-from millpond.reports.rendering import MEDIA, REPORT_FORMATS, SUFFIX, Format, invoice_render, report_render
+from millpond.reports.rendering import MEDIA, SUFFIX, Format, invoice_render, report_render
 from millpond.reports.tables import Fact, Kind, Report
 from millpond.reports.usage import By, Counts, metering_report, usage_report
 from millpond.reports.waits import Blocked, Waits, waits_report
@@ -96,20 +96,23 @@ class _Time:
     zone: tzinfo
     span: tuple[datetime, datetime]
     facts: tuple[Fact, ...]
-    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What is known before the report's transaction: jobs that wait now."""
+
+    blocked: tuple[Blocked, ...]
 
 
 def report_file(deps: Services, standings: Standings, actor: Actor, wish: ReportWish) -> ReportFile:
     """A report in the format that was asked for."""
-    if wish.form not in REPORT_FORMATS:
-        raise InvalidInput(
-            f"a report cannot be {wish.form.value}", hint="focus is for invoices: millpond invoice export"
-        )
+    store.report_tenants(actor, wish.tenant)
     blocked = _blocked(standings, actor, wish) if wish.kind is ReportKind.WAITS else ()
-    now = deps.clock()
+    beside, now = _Beside(blocked), deps.clock()
 
     def work(tx: Tx) -> IO[bytes]:
-        return _spooled(report_render(_report(tx, actor, wish, now, blocked), wish.form, wish.lang))
+        return _spooled(report_render(_report(tx, actor, wish, now, beside), wish.form, wish.lang))
 
     return _named(wish.kind.value, wish, deps.database.run("report_file", work, snapshot=True))
 
@@ -117,8 +120,7 @@ def report_file(deps: Services, standings: Standings, actor: Actor, wish: Report
 def tco_file(actor: Actor, given: TcoGiven, form: Format, lang: str) -> ReportFile:
     """Three-year cost and break-even of what is given; nothing is read."""
     store.report_tenants(actor, "")
-    wish = ReportWish(ReportKind.POLICY, form, lang=lang)
-    return _named("tco", wish, _spooled(report_render(tco_report(given, lang), form, lang)))
+    return ReportFile(f"tco.{SUFFIX[form]}", MEDIA[form], _spooled(report_render(tco_report(given, lang), form, lang)))
 
 
 def invoice_file(deps: Services, actor: Actor, name: str, form: Format, lang: str) -> ReportFile:
@@ -146,7 +148,7 @@ def _named(kind: str, wish: ReportWish, file: IO[bytes]) -> ReportFile:
     return ReportFile(f"{'-'.join(parts)}.{SUFFIX[wish.form]}", MEDIA[wish.form], file)
 
 
-def _report(tx: Tx, actor: Actor, wish: ReportWish, now: datetime, blocked: tuple[Blocked, ...]) -> Report:
+def _report(tx: Tx, actor: Actor, wish: ReportWish, now: datetime, beside: _Beside) -> Report:
     time = _time(tx, actor, wish, now)
     if wish.kind is ReportKind.USAGE:
         return _usage(tx, actor, wish, time)
@@ -154,7 +156,7 @@ def _report(tx: Tx, actor: Actor, wish: ReportWish, now: datetime, blocked: tupl
         return _metering(tx, actor, wish, time)
     if wish.kind is ReportKind.WAITS:
         waits = [Waits(*row) for row in store.queue_waits(tx, actor, wish.tenant, time.span)]
-        return waits_report(time.facts, time.zone, waits, blocked)
+        return waits_report(time.facts, time.zone, waits, beside.blocked)
     return _pool(tx, actor, wish, time, now)
 
 
@@ -210,7 +212,7 @@ def _time(tx: Tx, actor: Actor, wish: ReportWish, now: datetime) -> _Time:
         Fact("zone", name),
         *([Fact("tenant", wish.tenant)] if wish.tenant else []),
     ]
-    return _Time(period, zone, span, tuple(facts), instant(now) < period.end)
+    return _Time(period, zone, span, tuple(facts))
 
 
 def _usage(tx: Tx, actor: Actor, wish: ReportWish, time: _Time) -> Report:

@@ -5,10 +5,10 @@ from __future__ import annotations
 REPORTS: dict[str, tuple[str, str]] = {
     "help.report": (
         (
-            "Reports: usage, metering, waits, idle, health, inventory, policy, cost of own cards.\n\n"
+            "Reports: usage, metering, waits, burndown, idle, health, inventory, policy, cost of own cards.\n\n"
             "Shown as tables, or written as PDF, XLSX, CSV or JSON lines."
         ),
-        "报表：用量、计量、排队、闲置、健康、清单、策略、自建成本。\n\n以表格显示，或输出 PDF、XLSX、CSV、JSON 行。",
+        "报表：用量、计量、排队、预算、闲置、健康、清单、策略、自建成本。\n\n显示为表格，或输出 PDF、XLSX、CSV。",
     ),
     "help.report.usage": (
         (
