@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from millpond.billing.prices import PriceVersion, version_check
 from millpond.cli.job_input import file_read
 from millpond.cli.lazy import argument, group, option, verb
 from millpond.cli.output import Column
 from millpond.cli.session import Session
 from millpond.cli.values import local
-from millpond.files.prices import price_file_read, prices_read
+from millpond.files.prices import price_file_check
 from millpond.files.tree import JOB_FILE_LIMIT, Listing, Node, Scalar, tree_from_yaml
 from millpond.files.tree import Mapping as Block
 from millpond.zones import zone_find
@@ -82,14 +81,7 @@ def price_import(session: Session, file: str) -> None:
     """All versions of a file, or none.  What is wrong in the file itself is found here, with its line."""
     text, source = file_read(file)
     tree = tree_from_yaml(text, source, JOB_FILE_LIMIT)
-    listed = price_file_read(tree)
-    known: list[PriceVersion] = []
-
-    def add(version: PriceVersion) -> None:
-        version_check(known, version)
-        known.append(version)
-
-    prices_read(listed, zone_find(listed.zone or "UTC"), add)
+    price_file_check(tree, zone_find)
     document = _plain(tree)
     assert isinstance(document, dict)  # noqa: S101  a price file is a block of keys
     _add(session, document)

@@ -10,7 +10,7 @@ from typing import Final
 
 from millpond.billing.currencies import Currency, currency_find
 from millpond.billing.money import Money, decimal_parse
-from millpond.billing.prices import ANY, PriceVersion
+from millpond.billing.prices import ANY, PriceVersion, version_check
 from millpond.domain.errors import InvalidInput, MillpondError
 from millpond.files.fields import Fields, datetime_parse, listing_read, text_parse
 from millpond.files.tree import Node
@@ -103,3 +103,15 @@ def prices_read(file: PriceFile, zone: tzinfo, add: Callable[[PriceVersion], Non
     """Give every version of a price file to `add`, in order."""
     reader = PriceReader(file.currency, zone, contract=bool(file.tenant))
     listing_read(file.prices, lambda item: reader.read(item, add), MAX_PRICES)
+
+
+def price_file_check(node: Node, zones: Callable[[str], tzinfo]) -> None:
+    """What is wrong in a price file by itself, with its position; what else there is only the server knows."""
+    file = price_file_read(node)
+    known: list[PriceVersion] = []
+
+    def add(version: PriceVersion) -> None:
+        version_check(known, version)
+        known.append(version)
+
+    prices_read(file, zones(file.zone or "UTC"), add)

@@ -223,6 +223,36 @@ def _series() -> None:
 def _invoices() -> None:
     op.create_table(
         "invoices",
+        *_invoice_columns(),
+        *_invoice_checks(),
+        sa.ForeignKeyConstraint(["account"], ["accounts.tenant"], name=op.f("fk_invoices_account")),
+        sa.ForeignKeyConstraint(["series"], ["invoice_series.series"], name=op.f("fk_invoices_series")),
+        sa.ForeignKeyConstraint(["transfer"], ["ledger_transfers.id"], name=op.f("fk_invoices_transfer")),
+        sa.ForeignKeyConstraint(["void_transfer"], ["ledger_transfers.id"], name=op.f("fk_invoices_void_transfer")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_invoices")),
+        sa.UniqueConstraint(
+            "account",
+            "currency",
+            "period",
+            "kind",
+            "revision",
+            name=op.f("uq_invoices_account_currency_period_kind_revision"),
+        ),
+        sa.UniqueConstraint("number", name=op.f("uq_invoices_number")),
+        sa.UniqueConstraint("series", "serial", name=op.f("uq_invoices_series_serial")),
+    )
+    op.create_index("ix_invoices_issued", "invoices", ["issued_at", "id"], unique=False)
+    op.create_index(
+        "uq_invoices_standing",
+        "invoices",
+        ["account", "currency", "period", "kind"],
+        unique=True,
+        postgresql_where=sa.text("state <> 'voided'"),
+    )
+
+
+def _invoice_columns() -> list[sa.Column[object]]:
+    return [
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("account", sa.Text(), nullable=False),
         sa.Column("currency", sa.Text(), nullable=False),
@@ -255,6 +285,11 @@ def _invoices() -> None:
         sa.Column("voided_at", _MOMENT, nullable=True),
         sa.Column("voided_for", sa.Text(), server_default="", nullable=False),
         sa.Column("void_transfer", sa.Text(), nullable=True),
+    ]
+
+
+def _invoice_checks() -> list[sa.CheckConstraint]:
+    return [
         sa.CheckConstraint("(state = 'paid') = (paid_at IS NOT NULL)", name=op.f("ck_invoices_paid_at")),
         sa.CheckConstraint("(state = 'voided') = (voided_at IS NOT NULL)", name=op.f("ck_invoices_voided_at")),
         sa.CheckConstraint("id ~ '^[0-9a-f]{32}$'", name=op.f("ck_invoices_id")),
@@ -272,30 +307,7 @@ def _invoices() -> None:
         sa.CheckConstraint("starts_at < ends_at AND ends_at <= issued_at", name=op.f("ck_invoices_ends_at")),
         sa.CheckConstraint("tax_rate BETWEEN 0 AND 1", name=op.f("ck_invoices_tax_rate")),
         sa.CheckConstraint("total = net + tax", name=op.f("ck_invoices_total")),
-        sa.ForeignKeyConstraint(["account"], ["accounts.tenant"], name=op.f("fk_invoices_account")),
-        sa.ForeignKeyConstraint(["series"], ["invoice_series.series"], name=op.f("fk_invoices_series")),
-        sa.ForeignKeyConstraint(["transfer"], ["ledger_transfers.id"], name=op.f("fk_invoices_transfer")),
-        sa.ForeignKeyConstraint(["void_transfer"], ["ledger_transfers.id"], name=op.f("fk_invoices_void_transfer")),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_invoices")),
-        sa.UniqueConstraint(
-            "account",
-            "currency",
-            "period",
-            "kind",
-            "revision",
-            name=op.f("uq_invoices_account_currency_period_kind_revision"),
-        ),
-        sa.UniqueConstraint("number", name=op.f("uq_invoices_number")),
-        sa.UniqueConstraint("series", "serial", name=op.f("uq_invoices_series_serial")),
-    )
-    op.create_index("ix_invoices_issued", "invoices", ["issued_at", "id"], unique=False)
-    op.create_index(
-        "uq_invoices_standing",
-        "invoices",
-        ["account", "currency", "period", "kind"],
-        unique=True,
-        postgresql_where=sa.text("state <> 'voided'"),
-    )
+    ]
 
 
 def _lines() -> None:
