@@ -48,7 +48,7 @@ def month_period(text: str, zone: tzinfo) -> Period:
 def days_of(start: int, end: int, zone: tzinfo) -> tuple[int, ...]:
     """Midnights of `zone` around [start, end): the first not after it begins, the last not before it ends."""
     day = datetime.fromtimestamp(start, zone).date()
-    moments = []
+    moments: list[int] = []
     while not moments or moments[-1] < end:
         moments.append(instant(datetime(day.year, day.month, day.day, tzinfo=zone)))
         day += timedelta(days=1)
