@@ -93,12 +93,12 @@ class Desk:
         name: str,
         behaviour: Behaviour,
         *,
-        cards: int = 8,
+        cards: float = 8,
         queue: QueueClass = QueueClass.BATCH,
         **more: object,
     ) -> str:
         self.behaviours[name] = behaviour
-        milli = cards * 1000
+        milli = round(cards * 1000)
         retry = RetryPolicy(exits=frozenset({1}), limit=1, backoff_min=5, backoff_max=5)
         base = JobSpec(JobType.TASK, name, ("true",), queue=queue, retry=retry, checkpoint=CheckpointPolicy(grace=10))
         spec = replace(base, resources=Resources(CardRequest(milli, milli)), **more)
