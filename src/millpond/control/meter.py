@@ -130,10 +130,13 @@ def _step(tx: Tx, control: Control, epoch: int, memory: MeterMemory, now: dateti
     mark = Mark(cursor, now if settles else ready.mark.settled_until)
     if events or settles:
         facts = facts_of(events, attempts_known(tx, SYSTEM, _unknown(events)))
-        for _, second in groupby(sorted(facts), key=lambda fact: fact.time):
-            meter.take(list(second))
+        # In the order of the log, so that the sums do not depend on where a step ends: whoever gets a card comes after
+        # whoever left it, also when a clock says otherwise.
+        for _, second in groupby(facts, key=lambda fact: fact.time):
+            meter.take(sorted(second))
         if settles:
             meter.settle(instant(now))
+        ready.told.alarms += _nothing_known(facts)
         _store(tx, control, ready, facts, events, now)
     if mark != ready.mark:
         meter_mark_set(tx, SYSTEM, mark)
@@ -171,7 +174,8 @@ def facts_of(events: Iterable[EventRecord], known: Mapping[str, Known]) -> list[
         job, number = attempt_split(event.attempt)
         kind, reason, shape = _EVENTS[event.kind], None, None
         if kind is Event.ENDED:
-            if event.data.get("ran") is False or event.data["reason"] == EndReason.START_FAILED.value:
+            failed = event.data["reason"] == EndReason.START_FAILED.value
+            if not event.data.get("ran", not failed):
                 continue
             reason = EndReason(str(event.data["reason"]))
         elif kind is Event.STARTED:
@@ -179,6 +183,14 @@ def facts_of(events: Iterable[EventRecord], known: Mapping[str, Known]) -> list[
         name = fact_id(event.source, job, number, event.kind, event.source_sequence)
         facts.append(Fact(instant(event.time), kind, name, job, number, reason, shape))
     return facts
+
+
+def _nothing_known(facts: Iterable[Fact]) -> Iterator[Alarm]:
+    """Starts of which neither event nor rows say what they take: metered as nothing, which somebody must see."""
+    for fact in facts:
+        if fact.shape is not None and not fact.shape.milli and not fact.shape.klass:
+            text = "nothing is known of what the attempt takes and who pays; it is not metered"
+            yield Alarm(fact.time, AlarmCode.GAP, fact.job, fact.attempt, text, fact.id)
 
 
 def shape_of(event: EventRecord, known: Mapping[str, Known]) -> Shape:
@@ -205,7 +217,9 @@ def _store(
     usage_add(tx, SYSTEM, [(*key, used, lost) for key, (used, lost) in buckets.items()])
     attempts_changed(tx, SYSTEM, changes_of(told, facts, events))
     if told.alarms:
-        _alarms_store(tx, control, told.alarms, {event.job: event.tenant for event in events}, now)
+        tenants = {event.job: event.tenant for event in events}
+        tenants.update((run.job, run.segments[-1][1].tenant) for run in ready.meter.state().runs)
+        _alarms_store(tx, control, told.alarms, tenants, now)
     rows = state_rows(ready.meter.state())
     changed = {name: row for name, row in rows.items() if ready.rows.get(name) != row}
     meter_state_write(tx, SYSTEM, changed, ready.rows.keys() - rows.keys())

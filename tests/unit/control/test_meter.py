@@ -20,6 +20,7 @@ from millpond.db.stores.accounts import account_add, account_save
 from millpond.db.stores.events import NewEvent, event_list, events_append
 from millpond.db.stores.meter import meter_mark, meter_state_read
 from millpond.db.stores.usage import attempt_list, usage_stream
+from millpond.db.stores.usage_sums import UsageSpan, alarm_list
 from millpond.domain.jobs import EndReason, QueueClass
 from millpond.engines.fake import Behaviour
 from millpond.metering.attempts import AttemptUsage
@@ -217,6 +218,65 @@ def test_two_attempts_on_one_card_raise_an_alarm_once_and_bill_neither(desk: Des
     assert Counter(desk.kinds())["meter.alarm"] == 1
 
 
+ONE = {"milli": 1000, "sku": "A", "class": "batch", "project": "", "user": "ann", "service": False,
+       "cards": [["n1/0", 1_000_000]]}  # fmt: skip
+
+
+def put(desk: Desk, *told: tuple[str, str, int, dict[str, object]]) -> None:
+    """Events of kind, job and second, with data."""
+    events = [
+        NewEvent(f"attempt.{kind}", START + timedelta(seconds=second), "control", "alpha", job, f"{job}-1", data)
+        for kind, job, second, data in told
+    ]
+    desk.database.run("write", lambda tx: events_append(tx, "control", events))
+
+
+def alarmed(desk: Desk) -> list[tuple[str, str, str]]:
+    span = UsageSpan("", START, START + timedelta(days=1), "UTC")
+    alarms = desk.database.run("alarms", lambda tx: alarm_list(tx, SYSTEM, span))
+    return [(alarm.code.value, alarm.tenant, alarm.job) for alarm in alarms]
+
+
+def test_an_alarm_names_its_tenant_also_when_the_start_was_read_before(desk: Desk) -> None:
+    put(desk, ("started", "ja", 0, {"usage": ONE}))
+    metered(desk)
+    put(desk, ("started", "jb", 10, {"usage": ONE}))
+    metered(desk)
+    assert alarmed(desk) == [("OVERLAP", "alpha", "ja")]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_where_a_step_ends_does_not_matter_when_a_card_changes_hands_by_a_clock_that_is_behind(
+    desk: Desk, together: bool
+) -> None:
+    end: dict[str, object] = {"reason": "completed", "ran": True}
+    told: list[tuple[str, str, int, dict[str, object]]] = [
+        ("started", "ja", 0, {"usage": ONE}), ("ended", "ja", 100, end), ("started", "jb", 99, {"usage": ONE}),
+        ("ended", "jb", 200, end),
+    ]  # fmt: skip
+    for some in [told] if together else [[one] for one in told]:
+        put(desk, *some)
+        metered(desk)
+    assert (used(desk), alarmed(desk)) == (1000 * 201, [])
+
+
+def test_a_start_that_nothing_is_known_of_is_an_alarm(desk: Desk) -> None:
+    put(desk, ("started", "jx", 0, {}))
+    metered(desk)
+    assert (used(desk), alarmed(desk)) == (0, [("GAP", "alpha", "jx")])
+
+
+def test_a_start_that_fails_after_all_is_closed_and_costs_nothing(desk: Desk) -> None:
+    put(desk, ("started", "jx", 0, {"usage": ONE}))
+    memory = metered(desk)
+    desk.wait(61)
+    metered(desk, memory)
+    put(desk, ("ended", "jx", 70, {"reason": "start_failed", "ran": True}))
+    metered(desk, memory)
+    assert used(desk) == 0
+    assert desk.database.run("state", lambda tx: meter_state_read(tx, SYSTEM)) == {}
+
+
 def test_the_loop_says_the_same_as_the_meter_on_the_whole_log(desk: Desk) -> None:
     draw = random.Random(11)
     for number in range(12):
@@ -232,7 +292,7 @@ def test_the_loop_says_the_same_as_the_meter_on_the_whole_log(desk: Desk) -> Non
     facts = facts_of([e for e in page.items if e.kind in module._EVENTS], {})
     told = Sums()
     whole = Meter(told)
-    for fact in sorted(facts):
+    for fact in facts:
         whole.take([fact])
     whole.finish(instant(desk.now))
     sums: Counter[str] = Counter()
