@@ -27,7 +27,7 @@ from millpond.db.leader import Leader
 from millpond.db.session import Database
 from millpond.db.stores.events import NewEvent, chain_verify, events_append
 from millpond.db.stores.meter import meter_events, meter_mark
-from millpond.db.stores.usage import attempt_list, usage_stream
+from millpond.db.stores.usage import attempt_list, booking_list
 from millpond.domain.jobs import EndReason
 from millpond.metering.hours import Hours
 from millpond.metering.meter import Ended, Meter, Span
@@ -190,7 +190,7 @@ def _verify(database: Database, jobs: list[str], seed: int) -> None:
     meter = Meter(whole)
     for fact in facts_of(events, {}):
         meter.take([fact])
-    stored = database.run("usage", lambda tx: list(usage_stream(tx, SYSTEM, "alpha", 0, 2**36)))
+    stored = database.run("usage", lambda tx: list(booking_list(tx, SYSTEM, "alpha", 0, 2**36)))
     found = sorted(
         (one.hour, one.job, one.attempt, one.shape.user, one.milli_seconds, one.lost_milli_seconds)
         for one in stored

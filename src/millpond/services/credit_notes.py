@@ -22,8 +22,8 @@ from millpond.db.stores.accounts import accounts_lock
 from millpond.db.stores.draws import draws_of
 from millpond.db.stores.grants import grant_renew
 from millpond.db.stores.ledger import batch_store, books_read_owned
-from millpond.db.stores.metered import job_attempts
 from millpond.db.stores.notes import line_notes, note_add, note_list, payment_list
+from millpond.db.stores.usage import attempt_list
 from millpond.domain.errors import Conflict, InvalidInput
 from millpond.services.deps import Services
 from millpond.services.happenings import event_write
@@ -142,7 +142,7 @@ def _fault(tx: Tx, record: InvoiceRecord, line: DocumentLine, told: FaultTold) -
         return Fault(told.source, int(exact + Fraction(1, 2)), (line.start, line.end), told.reason)
     begin, end = max(told.begin, line.start), min(told.end, line.end)
     spoilt = 0
-    for attempt in job_attempts(tx, SYSTEM, record.account, line.job):
+    for attempt in attempt_list(tx, SYSTEM, record.account, line.job):
         if (attempt.sku, attempt.klass) == (line.sku, line.klass):
             seconds = _overlap(attempt.started, attempt.ended, begin, end)
             spoilt += attempt.milli * seconds

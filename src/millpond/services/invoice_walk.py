@@ -12,15 +12,15 @@ from millpond.db.session import Tx
 from millpond.db.stores.accounts import account_get
 from millpond.db.stores.events import event_list
 from millpond.db.stores.invoices import invoice_get, invoice_line, invoice_line_whole
-from millpond.db.stores.metered import AttemptUsage, BucketRecord, job_attempts, job_buckets
 from millpond.db.stores.prices import price_list
+from millpond.db.stores.usage import BucketRecord, attempt_list, job_buckets
 from millpond.domain.names import attempt_id
 from millpond.domain.records import EventRecord
+from millpond.metering.attempts import AttemptUsage
 from millpond.metering.hours import instant
 from millpond.services.deps import Services
 
 WalkBucket: TypeAlias = BucketRecord
-WalkAttempt: TypeAlias = AttemptUsage
 _PAGE = 1_000
 
 
@@ -53,7 +53,7 @@ def line_explain(deps: Services, actor: Actor, name: str, number: int) -> LineWa
             (line.start, line.end),
             (line.project, line.user, line.sku, line.klass),
         )
-        attempts = job_attempts(tx, SYSTEM, record.account, line.job)
+        attempts = attempt_list(tx, SYSTEM, record.account, line.job)
         met = {bucket.attempt for bucket in buckets}
         used = tuple(attempt for attempt in attempts if attempt.attempt in met)
         lost = 0 if account.bill_lost_work else sum(bucket.lost_milli_seconds for bucket in buckets)
@@ -89,9 +89,9 @@ def _events(tx: Tx, tenant: str, job: str, attempts: tuple[AttemptUsage, ...]) -
     if not attempts:
         return ()
     wanted = {attempt_id(job, attempt.attempt) for attempt in attempts}
-    named = {number for attempt in attempts for number in (attempt.started_event, attempt.ended_event)}
+    named = {number for attempt in attempts for number in (attempt.start_event, attempt.end_event)}
     found: list[EventRecord] = []
-    after = min(attempt.started_event for attempt in attempts) - 1
+    after = min(attempt.start_event for attempt in attempts) - 1
     while True:
         page = event_list(tx, SYSTEM, after, _PAGE, tenant=tenant, job=job)
         found += [event for event in page.items if event.attempt in wanted or event.sequence in named]

@@ -37,9 +37,9 @@ from millpond.db.stores import invoices as store
 from millpond.db.stores.accounts import account_get, account_page, account_save, accounts_lock, no_account
 from millpond.db.stores.draws import packs_taken
 from millpond.db.stores.ledger import batches_store, books_read, posted_read
-from millpond.db.stores.metered import booking_list, ended_list, metered_until
 from millpond.db.stores.notes import note_list, payment_list
 from millpond.db.stores.prices import price_book, price_books
+from millpond.db.stores.usage import booking_list, ended_list, metered_until
 from millpond.domain.errors import Conflict, MillpondError
 from millpond.domain.records import Page
 from millpond.metering.hours import Period, month_period

@@ -19,7 +19,7 @@ from millpond.authz.actors import SYSTEM
 from millpond.db.session import Tx
 from millpond.db.stores.accounts import account_list
 from millpond.db.stores.occupancy import platform_began
-from millpond.db.stores.usage import meter_settled
+from millpond.db.stores.usage import metered_until
 from millpond.domain.errors import MillpondError
 from millpond.metering.hours import instant, month_period
 from millpond.reports.rendering import SUFFIX, Format
@@ -87,7 +87,7 @@ def reports_write(deps: Services, folder: Path, lang: str) -> list[Path]:
 
 
 def _due(tx: Tx, now: datetime, lang: str) -> Iterator[ReportWish]:
-    settled, began = meter_settled(tx, SYSTEM), platform_began(tx, SYSTEM)
+    settled, began = metered_until(tx), platform_began(tx, SYSTEM)
     if began is None:
         return
     month = _over(now, UTC, settled, began)

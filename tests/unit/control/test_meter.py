@@ -19,7 +19,7 @@ from millpond.db.session import Tx
 from millpond.db.stores.accounts import account_add, account_save
 from millpond.db.stores.events import NewEvent, event_list, events_append
 from millpond.db.stores.meter import meter_mark, meter_state_read
-from millpond.db.stores.usage import attempt_list, usage_stream
+from millpond.db.stores.usage import attempt_list, booking_list
 from millpond.db.stores.usage_sums import UsageSpan, alarm_list
 from millpond.domain.jobs import EndReason, QueueClass
 from millpond.engines.fake import Behaviour
@@ -40,7 +40,7 @@ def metered(desk: Desk, memory: MeterMemory | None = None) -> MeterMemory:
 
 
 def bookings(desk: Desk) -> list[Booking]:
-    return desk.database.run("usage", lambda tx: list(usage_stream(tx, SYSTEM, "alpha", 0, 2**36)))
+    return desk.database.run("usage", lambda tx: list(booking_list(tx, SYSTEM, "alpha", 0, 2**36)))
 
 
 def used(desk: Desk) -> int:

@@ -191,8 +191,6 @@ SYSTEM_ONLY = {
     "promises.promises_add",
     "promises.promises_prune",
     "promises.run_list",
-    "usage.attempts_get",
-    "usage.meter_settled",
     "world.eviction_list",
     "world.world_load",
     "world.world_mark",

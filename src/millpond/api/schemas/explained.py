@@ -11,7 +11,8 @@ from millpond.api.schemas.invoices import HOURS, InvoiceLine
 from millpond.api.schemas.prices import Price
 from millpond.billing.money import decimal_round_text
 from millpond.billing.rating import card_hours
-from millpond.services.invoice_walk import LineWalk, WalkAttempt, WalkBucket
+from millpond.metering.attempts import AttemptUsage
+from millpond.services.invoice_walk import LineWalk, WalkBucket
 
 
 def _hours(milli_seconds: int) -> str:
@@ -56,12 +57,12 @@ class LineAttempt(Schema):
     lost_card_hours: str = Field(description="Lost work in card-hours, four decimals.")
 
     @classmethod
-    def of(cls, attempt: WalkAttempt) -> LineAttempt:
+    def of(cls, attempt: AttemptUsage) -> LineAttempt:
         return cls(
             attempt=attempt.attempt,
             started_at=attempt.started,
             ended_at=attempt.ended,
-            reason=attempt.reason or None,
+            reason=attempt.reason.value if attempt.reason else None,
             milli=attempt.milli,
             milli_card_seconds=attempt.milli_seconds,
             lost_milli_card_seconds=attempt.lost_milli_seconds,

@@ -1,34 +1,41 @@
-"""What the meter has counted, for bills, reports and whoever may see it."""
+"""What the meter has counted: bookings of a month, ends for minimums, and all of one job."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from sqlalchemy import Select, select
+from sqlalchemy import BigInteger, ColumnElement, and_, cast, extract, select
 
 from millpond.authz.actions import Action
 from millpond.authz.actors import Actor
-from millpond.authz.policy import Reach, authorize, reach, system_only
+from millpond.authz.policy import Reach, authorize, reach
 from millpond.db.session import Tx
-from millpond.db.stores.meter import meter_mark
-from millpond.db.tables.usage import ATTEMPT_USAGES, USAGE_BUCKETS
+from millpond.db.tables.usage import ATTEMPT_USAGES, METER_MARK, USAGE_BUCKETS
 from millpond.metering.attempts import AttemptUsage
 from millpond.metering.facts import Shape
-from millpond.metering.hours import instant
 from millpond.metering.meter import Ended
 from millpond.metering.sealing import Booking
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ROWS = 2_000
-_BUCKET = [
-    USAGE_BUCKETS.c[name]
-    for name in (
-        "booked", "hour", "job", "attempt", "project", "username", "sku", "klass", "service", "milli_seconds",
-        "lost_milli_seconds",
-    )
-]  # fmt: skip
+_BATCH = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRecord:
+    """Use of one attempt in one clock hour; ``booked``: the hour that carries it."""
+
+    hour: datetime
+    booked: datetime
+    attempt: int
+    milli_seconds: int
+    lost_milli_seconds: int
+
+
+def _epoch(column: ColumnElement[datetime]) -> ColumnElement[int]:
+    return cast(extract("epoch", column), BigInteger)
+
+
 _ATTEMPT = [
     ATTEMPT_USAGES.c[name]
     for name in (
@@ -36,39 +43,111 @@ _ATTEMPT = [
         "reason", "lost", "disputed", "milli_seconds", "lost_milli_seconds", "start_event", "end_event",
     )
 ]  # fmt: skip
+_BUCKETS = USAGE_BUCKETS.c
+_BOOKINGS = select(
+    _epoch(_BUCKETS.booked),
+    _epoch(_BUCKETS.hour),
+    _BUCKETS.job,
+    _BUCKETS.attempt,
+    _BUCKETS.sku,
+    _BUCKETS.klass,
+    _BUCKETS.project,
+    _BUCKETS.username,
+    _BUCKETS.service,
+    _BUCKETS.milli_seconds,
+    _BUCKETS.lost_milli_seconds,
+)
+_ORDER = (
+    _BUCKETS.job,
+    _BUCKETS.attempt,
+    _BUCKETS.hour,
+    _BUCKETS.booked,
+    _BUCKETS.project,
+    _BUCKETS.username,
+    _BUCKETS.sku,
+    _BUCKETS.klass,
+    _BUCKETS.service,
+)
 
 
-def usage_stream(tx: Tx, actor: Actor, tenant: str, start: int, end: int) -> Iterator[Booking]:
-    """Bookings of a tenant that hours in [start, end) carry (instants), in order, some thousand rows at a time.
+def metered_until(tx: Tx) -> int:
+    """The instant up to which everything is booked; 0 before the meter has run."""
+    found = tx.execute(select(_epoch(METER_MARK.c.settled_until))).scalar()
+    return int(found or 0)
 
-    The shape of a booking has the owner and the card model; its ``milli`` and ``cards`` are not known any more.
+
+def booking_list(tx: Tx, actor: Actor, tenant: str, begin: int, end: int) -> Iterator[Booking]:
+    """Bookings that [begin, end), instants, carries; by job, attempt and hour, so that hashes are repeatable."""
+    authorize(actor, Action.USAGE_READ, tenant)
+    statement = _BOOKINGS.where(
+        _BUCKETS.tenant == tenant, _BUCKETS.booked >= _moment(begin), _BUCKETS.booked < _moment(end)
+    ).order_by(*_ORDER)
+    shapes: dict[tuple[object, ...], Shape] = {}
+    rows = tx.execute(statement, execution_options={"yield_per": _BATCH})
+    for booked, hour, job, attempt, sku, klass, project, user, service, milli_seconds, lost in rows:
+        key = (sku, klass, project, user, service)
+        shape = shapes.get(key)
+        if shape is None:
+            shape = shapes[key] = Shape(0, sku, klass, project, user, service)
+        yield Booking(booked, hour, job, attempt, shape, milli_seconds, lost)
+
+
+def ended_list(tx: Tx, actor: Actor, tenant: str, begin: int, end: int) -> Iterator[Ended]:
+    """Attempts that ended in [begin, end), instants, and are billed; by job and attempt."""
+    authorize(actor, Action.USAGE_READ, tenant)
+    usage = ATTEMPT_USAGES.c
+    statement = (
+        select(
+            usage.job,
+            usage.attempt,
+            usage.milli,
+            usage.sku,
+            usage.klass,
+            usage.project,
+            usage.username,
+            usage.service,
+            _epoch(usage.started_at),
+            _epoch(usage.ended_at),
+            usage.lost,
+        )
+        .where(
+            usage.tenant == tenant,
+            usage.ended_at > _moment(begin),
+            usage.ended_at <= _moment(end),
+            ~usage.disputed,
+        )
+        .order_by(usage.job, usage.attempt)
+    )
+    for job, attempt, milli, sku, klass, project, user, service, started, ended, lost in tx.execute(statement):
+        yield Ended(job, attempt, Shape(milli, sku, klass, project, user, service), started, ended, lost)
+
+
+def job_buckets(
+    tx: Tx,
+    actor: Actor,
+    tenant: str,
+    job: str,
+    booked: tuple[datetime, datetime],
+    hours: tuple[datetime, datetime],
+    owner: tuple[str, str, str, str],
+) -> tuple[BucketRecord, ...]:
+    """Buckets of a job that a month carries, of hours in a half-open time, by hour.
+
+    ``owner``: project, user, model and class.
     """
-    authorize(actor, Action.USAGE_READ, tenant, owner="")
-    kept = USAGE_BUCKETS.c
+    authorize(actor, Action.USAGE_READ, tenant)
+    project, user, sku, klass = owner
     statement = (
-        select(*_BUCKET)
-        .where(kept.tenant == tenant, kept.booked >= _moment(start), kept.booked < _moment(end))
-        .order_by(kept.booked, kept.hour, kept.job, kept.attempt)
+        select(_BUCKETS.hour, _BUCKETS.booked, _BUCKETS.attempt, _BUCKETS.milli_seconds, _BUCKETS.lost_milli_seconds)
+        .where(
+            and_(_BUCKETS.tenant == tenant, _BUCKETS.job == job, _BUCKETS.project == project),
+            and_(_BUCKETS.username == user, _BUCKETS.sku == sku, _BUCKETS.klass == klass),
+            and_(_BUCKETS.booked >= booked[0], _BUCKETS.booked < booked[1]),
+            and_(_BUCKETS.hour >= hours[0], _BUCKETS.hour < hours[1]),
+        )
+        .order_by(*_ORDER)
     )
-    for row in tx.execute(statement, execution_options={"stream_results": True, "yield_per": _ROWS}):
-        booked, hour, job, attempt, project, user, sku, klass, service, seconds, lost = row
-        shape = Shape(0, sku, klass, project, user, service, (), tenant)
-        yield Booking(instant(booked), instant(hour), job, attempt, shape, seconds, lost)
-
-
-def ended_list(tx: Tx, actor: Actor, tenant: str, start: int, end: int) -> Iterator[Ended]:
-    """Attempts of a tenant that ended in [start, end), for minimum charges; none that is disputed."""
-    authorize(actor, Action.USAGE_READ, tenant, owner="")
-    kept = ATTEMPT_USAGES.c
-    statement = (
-        select(*_ATTEMPT)
-        .where(kept.tenant == tenant, kept.ended_at >= _moment(start), kept.ended_at < _moment(end), ~kept.disputed)
-        .order_by(kept.ended_at, kept.job, kept.attempt)
-    )
-    for usage in _attempts(tx, statement):
-        shape = Shape(usage.milli, usage.sku, usage.klass, usage.project, usage.user, usage.service, (), tenant)
-        ended = usage.ended or usage.started
-        yield Ended(usage.job, usage.attempt, shape, instant(usage.started), instant(ended), usage.lost)
+    return tuple(BucketRecord(*row) for row in tx.execute(statement))
 
 
 def attempt_list(tx: Tx, actor: Actor, tenant: str, job: str) -> list[AttemptUsage]:
@@ -78,27 +157,8 @@ def attempt_list(tx: Tx, actor: Actor, tenant: str, job: str) -> list[AttemptUsa
     statement = select(*_ATTEMPT).where(kept.tenant == tenant, kept.job == job).order_by(kept.attempt)
     if reach(actor, Action.USAGE_READ, tenant) is not Reach.ALL:
         statement = statement.where(kept.username == actor.user)
-    return list(_attempts(tx, statement))
-
-
-def attempts_get(tx: Tx, actor: Actor, keys: set[tuple[str, int]]) -> dict[tuple[str, int], AttemptUsage]:
-    """These attempts, by job and number, as far as they have started.  System only."""
-    system_only(actor)
-    jobs = sorted({job for job, _ in keys})
-    statement = select(*_ATTEMPT).where(ATTEMPT_USAGES.c.job.in_(jobs))
-    found = {(usage.job, usage.attempt): usage for usage in (_attempts(tx, statement) if jobs else ())}
-    return {key: usage for key, usage in found.items() if key in keys}
-
-
-def meter_settled(tx: Tx, actor: Actor) -> int:
-    """The instant up to which everything is counted that is known."""
-    return instant(meter_mark(tx, actor).settled_until)
-
-
-def _attempts(tx: Tx, statement: Select[Any]) -> Iterator[AttemptUsage]:
-    for row in tx.execute(statement, execution_options={"stream_results": True, "yield_per": _ROWS}):
-        yield AttemptUsage(*row)
+    return [AttemptUsage(*row) for row in tx.execute(statement)]
 
 
 def _moment(time: int) -> datetime:
-    return _EPOCH + timedelta(seconds=time)
+    return datetime.fromtimestamp(time, UTC)
