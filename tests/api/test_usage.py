@@ -242,6 +242,14 @@ def test_the_attempts_of_a_job(house: House) -> None:
     assert house.ask("eve", "GET", f"/v1/usage/jobs/{job}").status_code == 404
 
 
+def test_what_was_taken_back_whole_is_no_use_and_no_attempt(house: House) -> None:
+    """A running attempt was counted to a moment, and its end turns out to have been before."""
+    rows = [bucket("trade", "j1", CARD_HOUR), bucket("trade", "j1", -CARD_HOUR, booked=HOUR + timedelta(hours=1))]
+    house.database.run("buckets", lambda tx: tx.execute(insert(USAGE_BUCKETS), rows))
+    found = usage(house, by="job")
+    assert (found["items"], found["total"]["attempts"], found["total"]["card_hours"]) == ([], 0, "0.0000")
+
+
 def test_a_name_that_a_spreadsheet_would_run_is_text(house: House) -> None:
     row = bucket("trade", "j1", CARD_HOUR, sku="=1+1")
     house.database.run("buckets", lambda tx: tx.execute(insert(USAGE_BUCKETS), [row]))

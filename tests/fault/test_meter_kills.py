@@ -22,7 +22,7 @@ import pytest
 from millpond.domain.errors import MillpondError
 from millpond.sdk import Client
 from tests.fault.test_kills import Load
-from tests.live import TERMINAL, Millpond, millpond_up, wait_for
+from tests.live import TERMINAL, Millpond, millpond_up, spec, wait_for
 
 KINDS = {"attempt.started": "started", "attempt.checkpointed": "checkpointed", "attempt.ended": "ended"}
 Sums = dict[tuple[str, int], tuple[int, int]]
@@ -119,6 +119,9 @@ def _metering_survives(folder: Path, kills: int) -> None:
     done: list[str] = []
     with millpond_up(folder, "2x4xA800-80GB") as pond:
         load = Load(pond, seed)
+        with pond.client() as client:
+            # Runs through many kills, and is counted in parts.
+            load.codes[client.jobs.submit(spec("lasting", "sleep 90", gpu="2"))["id"]] = 0
         thread = threading.Thread(target=load.run, daemon=True)
         thread.start()
         while len(done) < kills:

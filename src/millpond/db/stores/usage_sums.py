@@ -25,6 +25,9 @@ from millpond.metering.alarms import AlarmCode
 _AT_ONCE = 2_000
 _U = USAGE_BUCKETS.c
 
+_ANY = or_(func.sum(_U.milli_seconds) != 0, func.sum(_U.lost_milli_seconds) != 0)
+"""What was counted and taken back whole, because its end was told late, was not used."""
+
 
 class UsageBy(StrEnum):
     """What card time is summed by."""
@@ -107,6 +110,7 @@ def usage_sums(
         select(*keys, *_sums(_U.milli_seconds, _U.lost_milli_seconds))
         .where(*_span(actor, span))
         .group_by(*keys, _U.job, _U.attempt)
+        .having(_ANY)
         .subquery()
     )
     outer = [inner.c[key.name] for key in keys]
@@ -129,6 +133,7 @@ def usage_total(tx: Tx, actor: Actor, span: UsageSpan) -> UsageSum:
         select(*_sums(_U.milli_seconds, _U.lost_milli_seconds))
         .where(*_span(actor, span))
         .group_by(_U.job, _U.attempt)
+        .having(_ANY)
         .subquery()
     )
     used, lost, attempts = tx.execute(select(*_sums(inner.c.used, inner.c.lost), func.count())).one()
