@@ -51,8 +51,8 @@ class UsageList(Schema):
     """One page of sums, with the sum of all pages."""
 
     by: UsageBy = Field(description="What is summed by.")
-    start: datetime = Field(alias="from", description="First hour that counts.")
-    end: datetime = Field(alias="to", description="First hour that does not.")
+    start: datetime = Field(serialization_alias="from", description="First hour that counts.")
+    end: datetime = Field(serialization_alias="to", description="First hour that does not.")
     zone: str = Field(description="Zone of months and days.")
     counted_until: datetime | None = Field(description="Running attempts are counted until then; null: none yet.")
     alarms: int = Field(description="Contradictions about this time that the meter found: /v1/usage/alarms.")
@@ -80,7 +80,7 @@ class UsageAttempt(Schema):
 
     attempt: int = Field(description="Its number, from 1.")
     sku: str = Field(description="Card model; empty: no cards.")
-    klass: str = Field(alias="class", description="Class of the queue.")
+    klass: str = Field(serialization_alias="class", description="Class of the queue.")
     milli: int = Field(description="Milli-cards that it holds.")
     started_at: datetime = Field(description="From when on it is counted.")
     ended_at: datetime | None = Field(description="Until when; null: it runs.")
