@@ -14,7 +14,7 @@ from millpond.api.schemas.nodes import Card, CardUse, Node, NodeCards
 from millpond.api.schemas.placements import Seat
 from millpond.api.schemas.queues import Accuracy, PoolJob, PoolView, Queue, QueueAccuracy, QueueTree
 from millpond.api.schemas.usage import UsageAlarm, UsageAmount, UsageAttempt, UsageList, UsageOfJob, UsageRow
-from millpond.db.stores.usage_sums import UsageBy
+from millpond.metering.usage import UsageBy
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 JOB_ID = "jagoeedr4oqe6dgcqkxsvpxmsqm"

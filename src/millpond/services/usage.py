@@ -22,11 +22,11 @@ from millpond.db.stores.accounts import accounts_get
 from millpond.db.stores.meter import meter_mark
 from millpond.db.stores.tenants import tenant_get
 from millpond.db.stores.usage import attempt_list
-from millpond.db.stores.usage_sums import USAGE_KEYS, AlarmRecord, UsageBy, UsageSpan, UsageSum
 from millpond.domain.errors import InvalidInput
 from millpond.domain.records import JobRecord, Page
 from millpond.metering.attempts import AttemptUsage
 from millpond.metering.hours import Hours, instant, month_period
+from millpond.metering.usage import USAGE_KEYS, AlarmRecord, UsageBy, UsageSpan, UsageSum
 from millpond.services.cursors import cursor_read, cursor_write
 from millpond.services.deps import Services
 from millpond.services.jobs import JobRef, job_find

@@ -20,13 +20,14 @@ from millpond.db.stores.accounts import account_add, account_save
 from millpond.db.stores.events import NewEvent, event_list, events_append
 from millpond.db.stores.meter import meter_mark, meter_state_read
 from millpond.db.stores.usage import attempt_list, booking_list
-from millpond.db.stores.usage_sums import UsageSpan, alarm_list
+from millpond.db.stores.usage_sums import alarm_list
 from millpond.domain.jobs import EndReason, QueueClass
 from millpond.engines.fake import Behaviour
 from millpond.metering.attempts import AttemptUsage
 from millpond.metering.hours import instant
 from millpond.metering.meter import Meter, Span
 from millpond.metering.sealing import Booking
+from millpond.metering.usage import UsageSpan
 from tests.unit.control.desk import FOREVER, START, Desk
 
 HOUR = 3600

@@ -12,10 +12,10 @@ from millpond.authz.actors import SYSTEM
 from millpond.control.meter import MeterMemory, meter_run
 from millpond.db.session import Tx
 from millpond.db.stores.tenants import project_create
-from millpond.db.stores.usage_sums import UsageBy
 from millpond.db.tables.jobs import JOBS
 from millpond.domain.jobs import EndReason, QueueClass
 from millpond.engines.fake import Behaviour
+from millpond.metering.usage import UsageBy
 from millpond.services.deps import Services
 from millpond.services.usage import UsageWish, hours_text, usage_page
 from tests.unit.control.desk import FOREVER, START, Desk

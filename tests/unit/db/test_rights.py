@@ -17,10 +17,10 @@ from millpond.billing.grants import GrantKind
 from millpond.billing.ledger import Batch
 from millpond.db import stores
 from millpond.db.session import Database
-from millpond.db.stores.usage_sums import UsageBy, UsageSpan
 from millpond.domain.errors import Forbidden, MillpondError, NotFound
 from millpond.domain.jobs import JobState
 from millpond.domain.records import EvictionRecord, HoldRecord, Role
+from millpond.metering.usage import UsageBy, UsageSpan
 from tests.unit.billing.books import ACCRUED, CNY, WALLET, grant, moved
 from tests.unit.db.builders import ADMIN, NOBODY, NOW, attempt, job, node
 

@@ -46,7 +46,7 @@ def test_pages_show_commands() -> None:
 @pytest.mark.parametrize("line", COMMANDS)
 def test_command_exists(line: str) -> None:
     command: click.Command = root
-    context = click.Context(root, info_name="millpond", obj=Surroundings(environ={}))
+    context = click.Context(root, info_name="millpond", obj=Surroundings(environ={}), **root.context_settings)
     value_follows = False
     for word in shlex.split(re.sub(r"[\[\]]", "", line))[1:]:
         if value_follows:

@@ -11,7 +11,7 @@ from starlette.responses import StreamingResponse
 from millpond.api.context import PAGE, Cursor, Deps, Limit, Ref, Who
 from millpond.api.schemas.base import Listing
 from millpond.api.schemas.usage import UsageAlarm, UsageList, UsageOfJob
-from millpond.db.stores.usage_sums import UsageBy
+from millpond.metering.usage import UsageBy
 from millpond.services import usage
 
 router = APIRouter(tags=["usage"])

@@ -7,10 +7,10 @@ from datetime import date, datetime
 from pydantic import Field
 
 from millpond.api.schemas.base import Schema
-from millpond.db.stores.usage_sums import USAGE_KEYS, AlarmRecord, UsageBy, UsageSum
 from millpond.domain.jobs import EndReason
 from millpond.metering.alarms import AlarmCode
 from millpond.metering.attempts import AttemptUsage
+from millpond.metering.usage import USAGE_KEYS, AlarmRecord, UsageBy, UsageSum
 from millpond.services.usage import JobUsage, UsagePage, hours_text
 
 _LOST = "Of it, what was lost or is in dispute: shown, and not billed."

@@ -6,9 +6,7 @@ Everything is limited to what the caller may read: where the right ends at what 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
-from enum import StrEnum
 from typing import Any, cast
 
 from sqlalchemy import BigInteger, ColumnElement, Date, and_, false, func, literal, or_, select, tuple_
@@ -20,7 +18,7 @@ from millpond.authz.policy import Reach, authorize, reach, tenants_visible
 from millpond.db.session import Tx
 from millpond.db.tables.jobs import JOBS
 from millpond.db.tables.usage import ATTEMPT_USAGES, METER_ALARMS, USAGE_BUCKETS
-from millpond.metering.alarms import AlarmCode
+from millpond.metering.usage import USAGE_KEYS, AlarmRecord, UsageBy, UsageSpan, UsageSum
 
 _AT_ONCE = 2_000
 _U = USAGE_BUCKETS.c
@@ -28,29 +26,6 @@ _U = USAGE_BUCKETS.c
 _ANY = or_(func.sum(_U.milli_seconds) != 0, func.sum(_U.lost_milli_seconds) != 0)
 """What was counted and taken back whole, because its end was told late, was not used."""
 
-
-class UsageBy(StrEnum):
-    """What card time is summed by."""
-
-    TENANT = "tenant"
-    PROJECT = "project"
-    USER = "user"
-    SKU = "sku"
-    CLASS = "class"
-    JOB = "job"
-    DAY = "day"
-
-
-USAGE_KEYS: dict[UsageBy, tuple[str, ...]] = {
-    UsageBy.TENANT: ("tenant",),
-    UsageBy.PROJECT: ("tenant", "project"),
-    UsageBy.USER: ("tenant", "user"),
-    UsageBy.SKU: ("sku",),
-    UsageBy.CLASS: ("class",),
-    UsageBy.JOB: ("tenant", "job", "project", "user", "sku", "class"),
-    UsageBy.DAY: ("day",),
-}
-"""What tells one sum from another, in the order that sums come in."""
 
 _COLUMNS: dict[str, ColumnElement[Any]] = {
     "tenant": _U.tenant,
@@ -60,45 +35,6 @@ _COLUMNS: dict[str, ColumnElement[Any]] = {
     "class": _U.klass,
     "job": _U.job,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class UsageSpan:
-    """Hours that are booked in [start, end); ``zone`` cuts them into days.  ``tenant`` empty: all in sight."""
-
-    tenant: str
-    start: datetime
-    end: datetime
-    zone: str
-
-
-@dataclass(frozen=True, slots=True)
-class UsageSum:
-    """``keys`` as in `USAGE_KEYS`; milli-card-seconds, the lost ones included; attempts that used any of it.
-
-    ``name``: of the job, where it is one job's and the job is still known.
-    """
-
-    keys: tuple[str | date, ...]
-    milli_seconds: int
-    lost_milli_seconds: int
-    attempts: int
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AlarmRecord:
-    """Something that the meter could not believe.  ``time``: of the fact; ``raised``: when it was read."""
-
-    id: str
-    time: datetime
-    code: AlarmCode
-    tenant: str
-    job: str
-    attempt: int
-    card: str
-    text: str
-    raised: datetime
 
 
 def usage_sums(
