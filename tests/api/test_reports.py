@@ -14,6 +14,11 @@ from openpyxl import load_workbook
 from pypdf import PdfReader
 from sqlalchemy import insert
 
+from millpond.authz.actors import SYSTEM
+from millpond.billing.budgets import Budget, BudgetPeriod
+from millpond.billing.transfers import card_time
+from millpond.db.session import Tx
+from millpond.db.stores.budgets import budget_add
 from millpond.db.stores.events import NewEvent, events_append
 from millpond.db.tables.usage import ATTEMPT_USAGES, USAGE_BUCKETS
 from tests.api.house import House, seats_of
@@ -22,7 +27,7 @@ pytestmark = pytest.mark.postgres
 
 HOUR = datetime(2026, 11, 10, 2, tzinfo=UTC)
 CARD_HOUR = 3_600_000
-KINDS = ("usage", "metering", "waits", "idle", "health", "inventory", "policy")
+KINDS = ("usage", "metering", "waits", "burndown", "idle", "health", "inventory", "policy")
 TCO = {"server": "2400000", "power_kw": "10.2", "energy": "0.65", "yearly": "120000", "rental": "21.77"}
 
 
@@ -225,3 +230,22 @@ def test_installed_is_allocated_idle_and_down(staffed: House) -> None:
 
 
 PARTS = ("installed", "allocated", "idle", "down", "alarms")
+
+
+def test_budgets_burn_down(used: House) -> None:
+    """Ten card-hours a day for two weeks, of a thousand."""
+    now = used.clock()
+    rows = [bucket("trade", f"k{day}", 10 * CARD_HOUR, booked=at, hour=at) for day in range(1, 15)
+            if (at := (now - timedelta(days=day)).replace(hour=2, minute=0, second=0, microsecond=0))]  # fmt: skip
+    budget = Budget("b1", ("org", "trade"), card_time(1_000 * CARD_HOUR), BudgetPeriod.YEAR)
+
+    def work(tx: Tx) -> None:
+        tx.execute(insert(USAGE_BUCKETS), rows)
+        budget_add(tx, SYSTEM, budget, now - timedelta(days=20))
+
+    used.database.run("budget", work)
+    (row,) = table(used.ask("boss", "GET", "/v1/reports/burndown"))
+    assert (row["scope"], row["limit"], row["held"], row["rate_p50"]) == ("trade", "1000.0000", "0.0000", "10.0000")
+    assert Decimal(row["used"]) + Decimal(row["left"]) == Decimal(1000)
+    assert row["used_share"] is not None
+    assert used.ask("ann", "GET", "/v1/reports/burndown").status_code == 403

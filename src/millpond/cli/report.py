@@ -57,6 +57,13 @@ def report_waits(session: Session, form: str | None, path: str, **wish: str) -> 
     _report(session, "waits", form, path, **wish)
 
 
+@verb(report, "burndown")
+@filed
+def report_burndown(session: Session, form: str | None, path: str) -> None:
+    """Budgets with their forecast."""
+    _report(session, "burndown", form, path)
+
+
 @verb(report, "idle")
 @dated
 def report_idle(session: Session, form: str | None, path: str, **wish: str) -> None:

@@ -30,6 +30,7 @@ from millpond.domain.records import NodeRecord
 from millpond.metering.conservation import conservation
 from millpond.metering.hours import Period, days_of, instant, month_period
 from millpond.metering.occupancy import occupancy, occupancy_sum
+from millpond.reports.budgets import burndown_report
 from millpond.reports.costs import tco_report
 from millpond.reports.idle import idle_report, list_prices
 from millpond.reports.policy import policy_report
@@ -38,6 +39,8 @@ from millpond.reports.rendering import MEDIA, SUFFIX, Format, invoice_render, re
 from millpond.reports.tables import Fact, Kind, Report
 from millpond.reports.usage import By, Counts, metering_report, usage_report
 from millpond.reports.waits import Blocked, Waits, waits_report
+from millpond.services.budgets import BudgetSheet, budget_list
+from millpond.services.burndown import burning_read
 from millpond.services.deps import Services
 from millpond.services.invoices import invoice_document, month_bill
 from millpond.services.planning import pool_of, pool_world
@@ -55,6 +58,7 @@ class ReportKind(StrEnum):
     USAGE = "usage"
     METERING = "metering"
     WAITS = "waits"
+    BURNDOWN = "burndown"
     IDLE = "idle"
     HEALTH = "health"
     INVENTORY = "inventory"
@@ -100,16 +104,18 @@ class _Time:
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """What is known before the report's transaction: jobs that wait now."""
+    """What is known before the report's transaction: jobs that wait now, and how budgets stand."""
 
     blocked: tuple[Blocked, ...]
+    sheets: tuple[BudgetSheet, ...]
 
 
 def report_file(deps: Services, standings: Standings, actor: Actor, wish: ReportWish) -> ReportFile:
     """A report in the format that was asked for."""
     store.report_tenants(actor, wish.tenant)
     blocked = _blocked(standings, actor, wish) if wish.kind is ReportKind.WAITS else ()
-    beside, now = _Beside(blocked), deps.clock()
+    sheets = budget_list(deps, actor, wish.tenant) if wish.kind is ReportKind.BURNDOWN else ()
+    beside, now = _Beside(blocked, sheets), deps.clock()
 
     def work(tx: Tx) -> IO[bytes]:
         return _spooled(report_render(_report(tx, actor, wish, now, beside), wish.form, wish.lang))
@@ -157,6 +163,10 @@ def _report(tx: Tx, actor: Actor, wish: ReportWish, now: datetime, beside: _Besi
     if wish.kind is ReportKind.WAITS:
         waits = [Waits(*row) for row in store.queue_waits(tx, actor, wish.tenant, time.span)]
         return waits_report(time.facts, time.zone, waits, beside.blocked)
+    if wish.kind is ReportKind.BURNDOWN:
+        facts = tuple(fact for fact in time.facts if fact.key != "period")
+        made = Fact("made", now, Kind.MOMENT)
+        return burndown_report((*facts, made), time.zone, burning_read(tx, beside.sheets, now))
     return _pool(tx, actor, wish, time, now)
 
 

@@ -28,6 +28,10 @@ REPORTS: dict[str, tuple[str, str]] = {
         "Time in queue: P50, P95 and the longest, by queue.\n\nAnd the jobs that wait now, by reason.",
         "排队时间：各队列的 P50、P95 与最长值。\n\n并按原因列出当前排队的作业。",
     ),
+    "help.report.burndown": (
+        "Budgets: used, held and left, and when they will be used up.\n\nAt the usual rate, and at a high one.",
+        "预算：已用、冻结与剩余，以及预计用尽日期。\n\n按日均与高值两种速率估计。",
+    ),
     "help.report.idle": (
         (
             "Cards of the month: allocated, idle and down, by model and day.\n\n"
