@@ -125,6 +125,10 @@ CALLS = (
     Call("GET", "/v1/usage", "/v1/usage?tenant=trade&format=csv"),
     Call("GET", "/v1/usage/alarms", "/v1/usage/alarms?tenant=trade"),
     Call("GET", "/v1/usage/jobs/{job}", "/v1/usage/jobs/{job}"),
+    Call("GET", "/v1/budgets", "/v1/budgets"),
+    Call("GET", "/v1/budgets", "/v1/budgets?tenant=trade"),
+    Call("POST", "/v1/budgets", "/v1/budgets", {"node": "trade", "card_hours": "100"}),
+    Call("GET", "/v1/budgets/{budget}", "/v1/budgets/{budget}"),
     Call("GET", "/v1/accounts", "/v1/accounts"),
     Call("POST", "/v1/accounts", "/v1/accounts", ACCOUNT),
     Call("GET", "/v1/accounts/{tenant}", "/v1/accounts/trade"),
@@ -178,6 +182,7 @@ CALLS = (
     Call("POST", "/v1/invoices/{invoice}/void", "/v1/invoices/INV-1/void", {"reason": "r"}),
     Call("GET", "/v1/events", "/v1/events"),
     Call("GET", "/v1/snapshot", "/v1/snapshot"),
+    Call("DELETE", "/v1/budgets/{budget}", "/v1/budgets/{budget}"),
     Call("DELETE", "/v1/tenants/{tenant}", "/v1/tenants/spare"),
 )
 
@@ -236,6 +241,8 @@ def _prepare(house: House, desk: DeskEngine) -> dict[str, str]:
     assert opened.status_code == 201
     gift = {"kind": "voucher", "code": "prepared", "amount": "9.00"}
     things["grant"] = house.ask("root", "POST", "/v1/accounts/trade/grants", gift).json()["id"]
+    budget = {"node": "trade", "card_hours": "1000", "period": "year"}
+    things["budget"] = house.ask("root", "POST", "/v1/budgets", budget).json()["id"]
     job = house.submit("ann", "train", tenant="trade")["id"]
     attempt = house.run(job, seats_of("n1", 0))
     desk.say(attempt, b"hello\n")

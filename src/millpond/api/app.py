@@ -19,6 +19,7 @@ from millpond.api.middleware import RequestLayer
 from millpond.api.problems import problems_install
 from millpond.api.routers import (
     accounts,
+    budgets,
     events,
     execs,
     identity,
@@ -49,6 +50,7 @@ ROUTERS = (
     queues,
     nodes,
     jobs,
+    budgets,
     prices,
     streams,
     execs,

@@ -43,6 +43,7 @@ SECTIONS = {
         "balance": "millpond.cli.balance:balance",
         "accounts": "millpond.cli.accounts:accounts",
         "usage": "millpond.cli.usage:usage",
+        "budget": "millpond.cli.budget:budget",
         "price": "millpond.cli.price:price",
         "invoice": "millpond.cli.invoice_export:invoice",
         "report": "millpond.cli.report:report",

@@ -18,10 +18,11 @@ from millpond.authz.actors import SYSTEM
 from millpond.control.apply import Untold
 from millpond.control.context import EVENT_SOURCE, Control
 from millpond.control.expire import dependencies_wanted, expire_decide, moment_next
+from millpond.control.funds import Funds, alerts_store
 from millpond.control.orders import geometries
 from millpond.control.steps import Begin, Drain, Stale, Step, Stored, steps_store
 from millpond.control.transitions import event_make, seats_data
-from millpond.db.funds import Funds, FundsRead
+from millpond.db.funds import FundsRead
 from millpond.db.leader import fence
 from millpond.db.session import Tx
 from millpond.db.stores.events import NewEvent, events_append
@@ -118,6 +119,8 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
         world = read.world
         control.metrics.live.set(len(world.attempts))
         _overdue_report(control, epoch, world, now, memory)
+        if money is not None and money.alerts:
+            control.database.run("alerts", partial(alerts_store, read=money, epoch=epoch, now=now))
         due = expire_decide(world, ended, now)
         try:
             if due:
@@ -141,7 +144,7 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
 
 
 def _also_read(tx: Tx, world: World, funds: Funds, now: datetime) -> tuple[Mapping[str, JobRecord], FundsRead | None]:
-    return _dependencies_read(tx, world), funds.read(tx, world, now)
+    return _dependencies_read(tx, world), funds.reader.read(tx, world, now)
 
 
 def _dependencies_read(tx: Tx, world: World) -> Mapping[str, JobRecord]:

@@ -1,22 +1,18 @@
-"""Money and budgets in a planning pass: what is read with the world, and whom a plan may start.
+"""Money and budgets as a planning pass reads them, with the world, in one snapshot.
 
-A pool without budgets and without tenants that pay in advance costs one small query, and is planned as if there were
-no money in the world.  Otherwise a waiting job that could not pay alone is set aside before the plan is made, with
-the reason; what the plan starts is paid for one job after the other, and the first that no longer fits is set aside
-for this pass, which plans again.
+A pool without budgets and without tenants that pay in advance costs one small query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from millpond.authz.actors import SYSTEM
 from millpond.billing.accounts import AccountMode, AccountRecord
-from millpond.billing.budgets import Budget, Standing, budget_period
-from millpond.billing.counter import Counter, Payer, Wish
-from millpond.billing.holds import Held
+from millpond.billing.budgets import Alert, Budget, Standing, alerts_due, budget_period
+from millpond.billing.counter import Counter, Payer
 from millpond.billing.ledger import Ledger
 from millpond.billing.money import Money
 from millpond.billing.rating import amount_of
@@ -24,26 +20,24 @@ from millpond.billing.standings import ORG, Run, Share, standing_make
 from millpond.billing.transfers import CARD_SECONDS
 from millpond.db.session import Tx
 from millpond.db.stores.accounts import account_list
-from millpond.db.stores.budgets import Counted, Spent, budget_list, counted_read, funds_any, spent_mark, spent_read
+from millpond.db.stores.budgets import (
+    Counted,
+    Spent,
+    alerts_raised,
+    budget_list,
+    counted_read,
+    funds_any,
+    spent_mark,
+    spent_read,
+)
 from millpond.db.stores.grants import grants_list
 from millpond.db.stores.ledger import books_read_owned
 from millpond.db.stores.prices import price_books
-from millpond.domain.cards import CardRequest
 from millpond.domain.jobs import AttemptState
-from millpond.domain.nodes import CardKind
-from millpond.domain.reasons import Reason
 from millpond.domain.records import AttemptRecord, JobRecord, World
-from millpond.domain.slices import slice_milli
 from millpond.metering.hours import Period, instant
-from millpond.scheduling.desk import Judged
-from millpond.scheduling.snapshot import Job, RunState, Snapshot
-from millpond.scheduling.tasks import seats_milli
 from millpond.zones import zone_find
 
-ROUNDS = 5
-"""Plans of a pass in which only the first job that no longer fits is set aside; after them, everybody who waits."""
-
-Judge = Callable[[Snapshot], Judged]
 Window = tuple[int, int, bool]
 
 
@@ -55,6 +49,7 @@ class FundsRead:
     payers: Mapping[str, Payer]
     books: Ledger
     now: datetime
+    alerts: tuple[Alert, ...] = ()
 
     def counter(self) -> Counter:
         return Counter(self.standings, self.payers, self.books, self.now)
@@ -67,22 +62,12 @@ class FundsRead:
         return any(len(one.budget.node) == 1 or one.budget.node[1] in {"*", tenant} for one in self.standings)
 
 
-@dataclass(frozen=True, slots=True)
-class Funded:
-    """A judgement whose starts are paid for.  ``held`` and ``reasons`` are by job."""
-
-    judged: Judged
-    held: Mapping[str, Held] = field(default_factory=dict)
-    reasons: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
-
-
-class Funds:
-    """What is kept between passes: sums that the meter has not added to, and jobs set aside for the same reason."""
+class FundsReader:
+    """Keeps between reads the sums that the meter has not added to."""
 
     def __init__(self) -> None:
         self._mark: tuple[str, ...] = ()
         self._spent: dict[Window, list[Spent]] = {}
-        self._aside: dict[str, tuple[Job, tuple[tuple[str, str], ...], Job]] = {}
 
     def read(self, tx: Tx, world: World, now: datetime) -> FundsRead | None:
         """None where nobody's money matters.  `tx` is the snapshot in which `world` was read."""
@@ -106,14 +91,18 @@ class Funds:
             )
             for one in paying
         }
-        standings = self.standings(tx, world, records, accounts, payers, now) if records else ()
-        return FundsRead(standings, payers, books_read_owned(tx, SYSTEM, advance), now)
+        jobs = {job.id: job for job in world.jobs} if records else {}
+        runs = runs_of(world.attempts, jobs, counted_read(tx, SYSTEM), payers, now) if records else []
+        standings = self.standings(tx, records, runs, accounts, payers, now) if records else ()
+        raised = alerts_raised(tx, SYSTEM, [budget.id for budget in records]) if records else frozenset()
+        alerts = tuple(alert for standing in standings for alert in alerts_due(standing, raised))
+        return FundsRead(standings, payers, books_read_owned(tx, SYSTEM, advance), now, alerts)
 
     def standings(
         self,
         tx: Tx,
-        world: World,
         budgets: Iterable[Budget],
+        runs: Sequence[Run],
         accounts: Mapping[str, AccountRecord],
         payers: Mapping[str, Payer],
         now: datetime,
@@ -122,7 +111,6 @@ class Funds:
         mark = spent_mark(tx, SYSTEM)
         if mark != self._mark:
             self._mark, self._spent = mark, {}
-        runs = _runs(world, counted_read(tx, SYSTEM), payers, now)
         found: list[Standing] = []
         for budget in budgets:
             period = budget_period(budget, now, zone_find(_zone(budget, accounts)))
@@ -130,49 +118,6 @@ class Funds:
                 used = self._shares(tx, budget, period, payers)
                 found.append(standing_make(budget, period, used, runs, instant(now)))
         return tuple(found)
-
-    def judge(
-        self, read: FundsRead | None, snapshot: Snapshot, records: Iterable[JobRecord], judge: Judge, again: Judge
-    ) -> Funded:
-        """A plan whose starts can be paid for.  ``again`` judges in place of the judgement that was made last."""
-        if read is None:
-            self._aside.clear()
-            return Funded(judge(snapshot))
-        jobs = {record.id: record for record in records if read.concerns(record.tenant)}
-        reasons = _alone(read, snapshot, jobs)
-        judged = judge(self._set_aside(snapshot, reasons))
-        for number in range(2 * ROUNDS):
-            counter = read.counter()
-            fresh = _pay(counter, judged, snapshot, jobs, first=number < ROUNDS)
-            if not fresh:
-                judged.notes = reasons
-                return Funded(judged, counter.held, reasons)
-            if number >= ROUNDS - 1:
-                fresh = {**_rest(judged, snapshot, jobs, fresh), **fresh}
-            reasons = {**fresh, **reasons}
-            judged = again(self._set_aside(snapshot, reasons))
-        raise RuntimeError("a plan of jobs that were paid for did not stay the same")
-
-    def _set_aside(self, snapshot: Snapshot, reasons: Mapping[str, tuple[Reason, ...]]) -> Snapshot:
-        """The same objects again for who is set aside again, so that the planner need not look at them."""
-        if not reasons:
-            self._aside.clear()
-            return snapshot
-        kept: dict[str, tuple[Job, tuple[tuple[str, str], ...], Job]] = {}
-        jobs: list[Job] = []
-        for job in snapshot.jobs:
-            found = reasons.get(job.id)
-            if found is None:
-                jobs.append(job)
-                continue
-            blocks = tuple((reason.code.value, reason.text) for reason in found)
-            old = self._aside.get(job.id)
-            if old is None or old[0] is not job or old[1] != blocks:
-                old = (job, blocks, replace(job, blocked_by=(*job.blocked_by, *blocks)))
-            kept[job.id] = old
-            jobs.append(old[2])
-        self._aside = kept
-        return replace(snapshot, jobs=tuple(jobs))
 
     def _shares(self, tx: Tx, budget: Budget, period: Period, payers: Mapping[str, Payer]) -> list[Share]:
         priced = budget.limit.currency != CARD_SECONDS
@@ -185,98 +130,12 @@ class Funds:
         return _priced(spent, payers)
 
 
-def job_wish(record: JobRecord, kinds: Mapping[str, CardKind]) -> Wish:
-    """The least that a waiting job asks for: its smallest size on the card models that it may get."""
-    spec = record.spec
-    gpu = spec.resources.gpu
-    sizes = {model: _size(gpu, kind) for model, kind in kinds.items() if _matches(gpu, kind)}
-    milli = min(sizes.values(), default=gpu.milli_min) * spec.nodes
-    return _wish(record, tuple(sorted(sizes)) if milli else (), milli)
-
-
-def kinds_of(snapshot: Snapshot) -> dict[str, CardKind]:
-    """The card models of the pool."""
-    return {node.spec.cards.model: node.spec.cards for node in snapshot.nodes if node.spec.cards is not None}
-
-
 def months_end(account: AccountRecord, now: datetime) -> tuple[int, ...]:
     """When the months of the account end, a year on."""
     zone = zone_find(account.zone)
     local = now.astimezone(zone)
     first = 12 * local.year + local.month
     return tuple(instant(datetime(month // 12, month % 12 + 1, 1, tzinfo=zone)) for month in range(first, first + 13))
-
-
-def _wish(record: JobRecord, skus: tuple[str, ...], milli: int) -> Wish:
-    spec = record.spec
-    path = (ORG, record.tenant, record.project, record.user)
-    return Wish(record.id, record.attempts + 1, path, spec.queue.value, skus, milli, spec.max_duration)
-
-
-def _size(gpu: CardRequest, kind: CardKind) -> int:
-    if not gpu.slice:
-        return gpu.milli_min
-    return (slice_milli(kind.model, kind.memory, gpu.slice) or 0) * gpu.slices
-
-
-def _matches(gpu: CardRequest, kind: CardKind) -> bool:
-    fits = gpu.card_matches(kind.vendor, kind.model, kind.memory)
-    return fits and (not gpu.slice or slice_milli(kind.model, kind.memory, gpu.slice) is not None)
-
-
-def _alone(read: FundsRead, snapshot: Snapshot, jobs: Mapping[str, JobRecord]) -> dict[str, tuple[Reason, ...]]:
-    """Who could not start even if nobody else did; those who ask for the same get the same answer."""
-    counter, kinds = read.counter(), kinds_of(snapshot)
-    known: dict[Wish, tuple[Reason, ...]] = {}
-    found: dict[str, tuple[Reason, ...]] = {}
-    for job in snapshot.jobs:
-        record = jobs.get(job.id)
-        if record is None or job.state is not RunState.QUEUED or job.blocked_by:
-            continue
-        same = replace(job_wish(record, kinds), job="", attempt=1)
-        if same not in known:
-            known[same] = counter.reasons(same)
-        if known[same]:
-            found[job.id] = known[same]
-    return found
-
-
-def _pay(
-    counter: Counter, judged: Judged, snapshot: Snapshot, jobs: Mapping[str, JobRecord], *, first: bool
-) -> dict[str, tuple[Reason, ...]]:
-    """Pay for what the plan starts, in its order.  Those that cannot, or the first of them."""
-    plan = judged.guarded.plan
-    models = {node.spec.name: node.spec.cards.model for node in snapshot.nodes if node.spec.cards is not None}
-    short: dict[str, tuple[Reason, ...]] = {}
-    for start in plan.start if plan is not None else ():
-        record = jobs.get(start.job)
-        if record is None:
-            continue
-        milli = seats_milli(start.seats)
-        sku = models.get(start.seats[0].node, "") if milli else ""
-        reasons = counter.admit(_wish(record, (sku,) if sku else (), milli))
-        if reasons:
-            short[start.job] = reasons
-            if first:
-                break
-    return short
-
-
-def _rest(
-    judged: Judged,
-    snapshot: Snapshot,
-    jobs: Mapping[str, JobRecord],
-    short: Mapping[str, tuple[Reason, ...]],
-) -> dict[str, tuple[Reason, ...]]:
-    """All that the plan does not start, for the reason of the first that could not pay: they wait for the next pass."""
-    plan = judged.guarded.plan
-    starting = {start.job for start in plan.start} if plan is not None else set()
-    reasons = next(iter(short.values()))
-    return {
-        job.id: reasons
-        for job in snapshot.jobs
-        if job.id in jobs and job.state is RunState.QUEUED and job.id not in starting and not job.blocked_by
-    }
 
 
 def _zone(budget: Budget, accounts: Mapping[str, AccountRecord]) -> str:
@@ -288,13 +147,17 @@ def _zone(budget: Budget, accounts: Mapping[str, AccountRecord]) -> str:
     return zones.pop() if len(zones) == 1 else "UTC"
 
 
-def _runs(
-    world: World, counted: Mapping[tuple[str, int], Counted], payers: Mapping[str, Payer], now: datetime
+def runs_of(
+    attempts: Iterable[AttemptRecord],
+    jobs: Mapping[str, JobRecord],
+    counted: Mapping[tuple[str, int], Counted],
+    payers: Mapping[str, Payer],
+    now: datetime,
 ) -> list[Run]:
-    jobs = {job.id: job for job in world.jobs}
+    """What runs on cards, for budgets."""
     return [
         _run(attempt, jobs[attempt.job], counted.get((attempt.job, attempt.number)), payers.get(attempt.tenant), now)
-        for attempt in world.attempts
+        for attempt in attempts
         if attempt.state is not AttemptState.ENDED and attempt.milli and attempt.job in jobs
     ]
 

@@ -9,6 +9,7 @@ from typing import Self
 
 from millpond.domain.errors import InvalidInput
 from millpond.sdk.accounts import Accounts
+from millpond.sdk.budgets import Budgets
 from millpond.sdk.events import Events
 from millpond.sdk.invoices import Invoices
 from millpond.sdk.jobs import Jobs, Offers
@@ -47,6 +48,7 @@ class Client:
         self.tokens = Tokens(self.transport)
         self.events = Events(self.transport)
         self.invoices = Invoices(self.transport)
+        self.budgets = Budgets(self.transport)
         self.prices = Prices(self.transport)
         self.accounts = Accounts(self.transport)
         self.reports = Reports(self.transport)

@@ -13,6 +13,7 @@ from millpond.billing.budgets import Action, Budget, BudgetPeriod, Threshold
 from millpond.billing.transfers import card_time
 from millpond.db.session import Tx
 from millpond.db.stores.budgets import budget_add
+from millpond.db.stores.events import event_list
 from millpond.db.tables.usage import METER_MARK, USAGE_BUCKETS
 from millpond.domain.jobs import JobState
 from millpond.domain.reasons import Reason
@@ -144,3 +145,15 @@ def test_a_pool_without_budgets_and_prepaid_accounts_pays_one_query(desk: Desk) 
         text for text in statements if "budgets" in text and "accounts" in text
     ]
     assert sum("budgets" in text for text in statements) == 1
+
+
+def test_invariant_27_an_alert_fires_once_a_period_and_names_its_numbers(desk: Desk) -> None:
+    budget(desk, 100, "alpha")
+    used(desk, 82)
+    for _ in range(3):
+        desk.submit(f"j{desk.now.timestamp():.0f}", FOREVER, cards=1)
+        desk.round(5)
+    page = desk.database.run("events", lambda tx: event_list(tx, SYSTEM, 0, 1000))
+    (alert,) = [event for event in page.items if event.kind == "budget.alert"]
+    assert alert.tenant == "alpha"
+    assert (alert.data["percent"], alert.data["node"], alert.data["period"]) == (80, "alpha", "2026-11")

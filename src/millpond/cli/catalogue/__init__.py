@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from millpond.cli.catalogue.accounts import ACCOUNTS
 from millpond.cli.catalogue.billing import BILLING
+from millpond.cli.catalogue.budgets import BUDGETS
 from millpond.cli.catalogue.helps import HELPS
 from millpond.cli.catalogue.invoices import INVOICES
 from millpond.cli.catalogue.machine import MACHINE
@@ -30,6 +31,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     **BILLING,
     **ACCOUNTS,
     **PRICES,
+    **BUDGETS,
     **INVOICES,
     **REPORTS,
     **USAGE,
