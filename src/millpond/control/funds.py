@@ -16,14 +16,18 @@ from millpond.billing.counter import Counter, Wish
 from millpond.billing.holds import Held
 from millpond.billing.standings import ORG
 from millpond.control.context import EVENT_SOURCE
+from millpond.control.steps import Begin, Stale, Step
 from millpond.db.funds import FundsRead, FundsReader
 from millpond.db.leader import fence
 from millpond.db.session import Tx
 from millpond.db.stores.budgets import alerts_add
 from millpond.db.stores.events import NewEvent, events_append
+from millpond.db.stores.ledger import batches_store
+from millpond.db.stores.money_holds import money_holds_add
 from millpond.domain.cards import CardRequest
+from millpond.domain.errors import Conflict
 from millpond.domain.nodes import CardKind
-from millpond.domain.reasons import Reason
+from millpond.domain.reasons import Code, Reason
 from millpond.domain.records import JobRecord
 from millpond.domain.slices import slice_milli
 from millpond.scheduling.desk import Judged
@@ -32,6 +36,8 @@ from millpond.scheduling.tasks import seats_milli
 
 ROUNDS = 5
 """Plans of a pass in which only the first job that no longer fits is set aside; after them, everybody who waits."""
+
+_NEXT = Reason(Code.BALANCE_HELD, "it is looked at again once the jobs before it have been paid for")
 
 Judge = Callable[[Snapshot], Judged]
 
@@ -69,7 +75,7 @@ class Funds:
                 judged.notes = reasons
                 return Funded(judged, counter.held, reasons)
             if number >= ROUNDS - 1:
-                fresh = {**_rest(judged, snapshot, jobs, fresh), **fresh}
+                fresh = {**_rest(judged, snapshot, jobs), **fresh}
             reasons = {**fresh, **reasons}
             judged = again(self._set_aside(snapshot, reasons))
         raise RuntimeError("a plan of jobs that were paid for did not stay the same")
@@ -113,6 +119,20 @@ def alerts_store(tx: Tx, read: FundsRead, epoch: int, now: datetime) -> None:
         for alert in read.alerts
     ]  # fmt: skip
     events_append(tx, EVENT_SOURCE, events)
+
+
+def held_store(tx: Tx, held: Mapping[str, Held], steps: Iterable[Step], now: datetime) -> None:
+    """Hold money for the attempts that begin, in their transaction.  `Stale` where a balance has moved on since."""
+    begun = {step.job: step for step in steps if isinstance(step, Begin)}
+    wanted = [(one.hold, begun[job]) for job, one in held.items() if job in begun and one.hold.draws]
+    batches = [held[step.job].batch for _, step in wanted]
+    try:
+        batches_store(tx, SYSTEM, batches, now)
+    except Conflict as conflict:
+        if conflict.reason != "STALE_BALANCE":
+            raise
+        raise Stale(f"money has moved meanwhile: {conflict}") from conflict
+    money_holds_add(tx, SYSTEM, ((hold, step.number, step.milli) for hold, step in wanted), now)
 
 
 def job_wish(record: JobRecord, kinds: Mapping[str, CardKind]) -> Wish:
@@ -184,18 +204,12 @@ def _pay(
     return short
 
 
-def _rest(
-    judged: Judged,
-    snapshot: Snapshot,
-    jobs: Mapping[str, JobRecord],
-    short: Mapping[str, tuple[Reason, ...]],
-) -> dict[str, tuple[Reason, ...]]:
-    """All that the plan does not start, for the reason of the first that could not pay: they wait for the next pass."""
+def _rest(judged: Judged, snapshot: Snapshot, jobs: Mapping[str, JobRecord]) -> dict[str, tuple[Reason, ...]]:
+    """All that the plan does not start wait for the next pass.  No numbers: those at hand may be another tenant's."""
     plan = judged.guarded.plan
     starting = {start.job for start in plan.start} if plan is not None else set()
-    reasons = next(iter(short.values()))
     return {
-        job.id: reasons
+        job.id: (_NEXT,)
         for job in snapshot.jobs
         if job.id in jobs and job.state is RunState.QUEUED and job.id not in starting and not job.blocked_by
     }

@@ -16,6 +16,7 @@ import structlog
 from opentelemetry.trace import get_tracer
 
 from millpond.control.apply import ApplyMemory, Untold, apply_run
+from millpond.control.captures import holds_settle
 from millpond.control.context import Control
 from millpond.control.forecast import ForecastMemory, forecast_run
 from millpond.control.housekeeping import housekeeping_run
@@ -242,6 +243,8 @@ class Runner:
         def work() -> float:
             step = meter_run(self._control, term.epoch, memory)
             if not step.more:
+                if holds_settle(self._control, term.epoch):
+                    term.schedule.set()  # money is free again
                 term.over.wait(METER_BREATH)
             return 0.0 if step.more else METER_REST
 

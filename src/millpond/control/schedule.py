@@ -15,10 +15,11 @@ from functools import partial
 import structlog
 
 from millpond.authz.actors import SYSTEM
+from millpond.billing.holds import Held
 from millpond.control.apply import Untold
 from millpond.control.context import EVENT_SOURCE, Control
 from millpond.control.expire import dependencies_wanted, expire_decide, moment_next
-from millpond.control.funds import Funds, alerts_store
+from millpond.control.funds import Funds, alerts_store, held_store
 from millpond.control.orders import geometries
 from millpond.control.steps import Begin, Drain, Stale, Step, Stored, steps_store
 from millpond.control.transitions import event_make, seats_data
@@ -102,6 +103,7 @@ class Decision:
     drop_holds: tuple[str, ...]
     evictions: tuple[EvictionRecord, ...]
     events: tuple[NewEvent, ...]
+    held: Mapping[str, Held] = field(default_factory=dict)
 
     @property
     def empty(self) -> bool:
@@ -127,8 +129,8 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
                 stored = control.database.run("expire", partial(_due_store, due=due, epoch=epoch, now=now))
                 untold.append(_untold(stored, world))
                 continue
-            judgement = _judge(control, read, money, now, began, memory)
-            result = _plan_run(control, epoch, judgement, memory)
+            judgement, held = _judge(control, read, money, now, began, memory)
+            result = _plan_run(control, epoch, judgement, held, memory)
         except Stale as stale:
             control.metrics.passes.labels("stale").inc()
             log.debug("pass stale", because=str(stale))
@@ -154,8 +156,8 @@ def _dependencies_read(tx: Tx, world: World) -> Mapping[str, JobRecord]:
 
 def _judge(
     control: Control, read: WorldRead, money: FundsRead | None, now: datetime, began: float, memory: PassMemory
-) -> Judgement:
-    """Plan, let the guard look at it, and leave the result for whoever asks."""
+) -> tuple[Judgement, Mapping[str, Held]]:
+    """Plan, let the guard look at it, and leave the result for whoever asks; with what the starts hold, by job."""
     snapshot = memory.snapshots.make(read.world, int(now.timestamp()))
     snapshot = replace(snapshot, mix=memory.requests.observe(snapshot.jobs))
     guard = check_safety if _large(control, snapshot) else control.guard
@@ -166,7 +168,7 @@ def _judge(
     judged = funded.judged
     judgement = Judgement(read.world, read.mark, now, timedelta(seconds=time.perf_counter() - began), judged)
     control.newest.put(judgement)
-    return judgement
+    return judgement, funded.held
 
 
 def _large(control: Control, snapshot: Snapshot) -> bool:
@@ -228,7 +230,9 @@ def _due_store(tx: Tx, due: tuple[Step, ...], epoch: int, now: datetime) -> Stor
     return stored
 
 
-def _plan_run(control: Control, epoch: int, judgement: Judgement, memory: PassMemory) -> PassResult:
+def _plan_run(
+    control: Control, epoch: int, judgement: Judgement, held: Mapping[str, Held], memory: PassMemory
+) -> PassResult:
     world, now, guarded = judgement.world, judgement.now, judgement.judged.guarded
     if guarded.refused:
         _plan_refuse(control, epoch, guarded, now, memory)
@@ -239,7 +243,7 @@ def _plan_run(control: Control, epoch: int, judgement: Judgement, memory: PassMe
         return PassResult(refused=True, pause=REFUSED_PAUSE)
     _waiting_count(control, plan)
     _weak_report(control, guarded.weak)
-    decision = plan_decide(world, plan, control.policy.grace, now)
+    decision = replace(plan_decide(world, plan, control.policy.grace, now), held=held)
     if decision.empty:
         control.metrics.passes.labels("idle").inc()
         return PassResult(pause=pause_after(world, plan, now))
@@ -264,6 +268,8 @@ def decision_store(tx: Tx, decision: Decision, epoch: int, now: datetime) -> Sto
     stored = steps_store(tx, decision.steps, epoch, now)
     holds_replace(tx, SYSTEM, decision.put_holds, decision.drop_holds)
     eviction_add(tx, SYSTEM, decision.evictions)
+    if decision.held:
+        held_store(tx, decision.held, decision.steps, now)
     events_append(tx, EVENT_SOURCE, (*stored.events, *decision.events))
     return stored
 

@@ -81,7 +81,7 @@ class FundsReader:
         paying = [one for one in accounts.values() if priced or one.mode is AccountMode.PREPAID]
         advance = sorted(one.tenant for one in paying if one.mode is AccountMode.PREPAID)
         books = price_books(tx, SYSTEM, paying)
-        grants = grants_list(tx, SYSTEM, advance)
+        grants = grants_list(tx, SYSTEM, advance, left_only=True)
         payers = {
             one.tenant: Payer(
                 one,

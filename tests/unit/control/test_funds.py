@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,8 +15,13 @@ from millpond.billing.transfers import card_time
 from millpond.db.session import Tx
 from millpond.db.stores.budgets import budget_add
 from millpond.db.stores.events import event_list
+from millpond.db.stores.jobs import job_insert
+from millpond.db.stores.queues import queue_list, queues_replace
+from millpond.db.stores.tenants import tenant_create
 from millpond.db.tables.usage import METER_MARK, USAGE_BUCKETS
-from millpond.domain.jobs import JobState
+from millpond.domain.cards import CardRequest
+from millpond.domain.jobs import JobState, QueueClass
+from millpond.domain.queues import QueueConfig
 from millpond.domain.reasons import Reason
 from tests.unit.control.desk import FOREVER, Desk
 
@@ -157,3 +163,24 @@ def test_invariant_27_an_alert_fires_once_a_period_and_names_its_numbers(desk: D
     (alert,) = [event for event in page.items if event.kind == "budget.alert"]
     assert alert.tenant == "alpha"
     assert (alert.data["percent"], alert.data["node"], alert.data["period"]) == (80, "alpha", "2026-11")
+
+
+def test_nobody_is_told_the_numbers_of_another_tenant(desk: Desk) -> None:
+    def work(tx: Tx) -> None:
+        tenant_create(tx, SYSTEM, "beta")
+        leaf = QueueConfig("beta/besteffort", QueueClass.BESTEFFORT)
+        queues_replace(tx, SYSTEM, (*(queue for queue in queue_list(tx, SYSTEM) if queue.leaf), leaf))
+
+    desk.database.run("beta", work)
+    budget(desk, 10, "alpha")
+    budget(desk, 1000, "beta", name="b2")
+    for number in range(10):
+        desk.submit(f"j{number}", FOREVER, cards=1, max_duration=6 * HOUR)
+        desk.wait(1)
+    other = desk.job("j0")
+    large = replace(other.spec.resources, gpu=CardRequest(16_000_000, 16_000_000))
+    spec = replace(other.spec, name="jbeta", max_duration=None, queue=QueueClass.BESTEFFORT, resources=large)
+    beta = replace(other, id="jbeta", tenant="beta", queue="beta/besteffort", spec=spec, submitted_at=desk.now)
+    desk.database.run("submit", lambda tx: job_insert(tx, SYSTEM, beta))
+    desk.round()
+    assert [reason.text for reason in why(desk, "jbeta") if "alpha" in reason.text] == []
