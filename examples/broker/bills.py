@@ -38,7 +38,7 @@ class Bill:
 
     @property
     def agrees(self) -> bool:
-        return self.billed == self.ran > 0
+        return self.billed == self.ran
 
 
 def accounts_open(client: Client, tenants: list[str]) -> None:

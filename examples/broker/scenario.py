@@ -8,7 +8,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -30,6 +30,8 @@ SLOW = 1_000_000
 """Steps between checkpoints of the job that saves least often: it has the most to lose."""
 TRADES = {"trade": "desk", "factor": "alpha", "nlp": "models"}
 PREDICTIONS = 40
+OPEN = timedelta(seconds=3)
+"""How long trade's day is at least: time is billed by the whole second."""
 
 
 class ActFailed(Exception):
@@ -108,6 +110,9 @@ class Broker:
     def evening(self) -> None:
         """Trade goes home; what gave way goes on where it was."""
         day = self.day
+        opened = self.attempts(day.others["service"])[-1]["ready_at"] or ""
+        closes = datetime.fromisoformat(opened) + OPEN
+        self._until("the closing bell", 30, lambda: datetime.now(UTC) >= closes)
         self.client.jobs.stop(day.others["service"]["id"])
         self.board.say("evening: trade stops its service")
         for job in self.evicted(day.languages):
