@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-PURE = frozenset({"domain", "scheduling", "metering", "billing", "simulation", "files"})
+PURE = frozenset({"domain", "scheduling", "metering", "billing", "admission", "simulation", "files"})
 """Rooms that never read a clock, draw at random, touch a file or a network, or log."""
 
-INTEGER = frozenset({"domain", "scheduling", "metering", "billing"})
+INTEGER = frozenset({"domain", "scheduling", "metering", "billing", "admission"})
 """Rooms where a float is a mistake."""
 
 FLOATS_INSIDE = frozenset({"src/millpond/scheduling/prices.py"})
@@ -32,6 +32,7 @@ THIRD_PARTIES: dict[str, frozenset[str]] = {
     "scheduling": frozenset({"numpy"}),
     "metering": frozenset(),
     "billing": frozenset(),
+    "admission": frozenset(),
     "simulation": frozenset({"numpy"}),
     "files": frozenset({"yaml"}),
     "reports": frozenset({"matplotlib", "typst", "xlsxwriter"}),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from millpond.billing.accounts import AccountMode, AccountRecord
-from millpond.billing.budgets import Action, Asked, Standing, budget_decide
+from millpond.billing.budgets import Action, Alert, Asked, Standing, budget_decide
 from millpond.billing.grants import Grant, Use
 from millpond.billing.holds import Held, HoldRequest, Shortfall, hold_decide
 from millpond.billing.ledger import Ledger
@@ -150,3 +150,24 @@ def _copy(books: Ledger) -> Ledger:
     for account in books.accounts.values():
         copy.recall(account, books.balance(account), books.version(account))
     return copy
+
+
+@dataclass(frozen=True, slots=True)
+class FundsRead:
+    """What a plan's starts are decided by, as of one moment.  ``alerts``: lines that nobody was told of yet."""
+
+    standings: tuple[Standing, ...]
+    payers: Mapping[str, Payer]
+    books: Ledger
+    now: datetime
+    alerts: tuple[Alert, ...] = ()
+
+    def counter(self) -> Counter:
+        return Counter(self.standings, self.payers, self.books, self.now)
+
+    def concerns(self, tenant: str) -> bool:
+        """Whether anything could keep a job of the tenant from starting."""
+        payer = self.payers.get(tenant)
+        if payer is not None and payer.prepaid:
+            return True
+        return any(len(one.budget.node) == 1 or one.budget.node[1] in {"*", tenant} for one in self.standings)

@@ -14,16 +14,18 @@ from functools import partial
 
 import structlog
 
+from millpond.admission.admit import Admission
 from millpond.authz.actors import SYSTEM
+from millpond.billing.counter import FundsRead
 from millpond.billing.holds import Held
 from millpond.control.apply import Untold
 from millpond.control.context import EVENT_SOURCE, Control
 from millpond.control.expire import dependencies_wanted, expire_decide, moment_next
-from millpond.control.funds import Funds, alerts_store, held_store
+from millpond.control.funds import alerts_store, held_store
 from millpond.control.orders import geometries
 from millpond.control.steps import Begin, Drain, Stale, Step, Stored, steps_store
 from millpond.control.transitions import event_make, seats_data
-from millpond.db.funds import FundsRead
+from millpond.db.funds import FundsReader
 from millpond.db.leader import fence
 from millpond.db.session import Tx
 from millpond.db.stores.events import NewEvent, events_append
@@ -90,7 +92,8 @@ class PassMemory:
     worlds: Worlds | None = None
     snapshots: Snapshots = field(default_factory=Snapshots)
     desk: Desk = field(default_factory=lambda: Desk(threading.Lock))
-    funds: Funds = field(default_factory=Funds)
+    funds: FundsReader = field(default_factory=FundsReader)
+    admission: Admission = field(default_factory=Admission)
     look_at: float | None = None
 
 
@@ -145,8 +148,10 @@ def pass_run(control: Control, epoch: int, memory: PassMemory) -> PassResult:
     return PassResult(pause=0.05, untold=tuple(untold))
 
 
-def _also_read(tx: Tx, world: World, funds: Funds, now: datetime) -> tuple[Mapping[str, JobRecord], FundsRead | None]:
-    return _dependencies_read(tx, world), funds.reader.read(tx, world, now)
+def _also_read(
+    tx: Tx, world: World, funds: FundsReader, now: datetime
+) -> tuple[Mapping[str, JobRecord], FundsRead | None]:
+    return _dependencies_read(tx, world), funds.read(tx, world, now)
 
 
 def _dependencies_read(tx: Tx, world: World) -> Mapping[str, JobRecord]:
@@ -162,7 +167,7 @@ def _judge(
     snapshot = replace(snapshot, mix=memory.requests.observe(snapshot.jobs))
     guard = check_safety if _large(control, snapshot) else control.guard
     desk = memory.desk
-    funded = memory.funds.judge(
+    funded = memory.admission.judge(
         money, snapshot, read.world.jobs, partial(desk.judge, guard=guard), partial(desk.again, guard=guard)
     )
     judged = funded.judged

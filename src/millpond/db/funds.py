@@ -6,14 +6,12 @@ A pool without budgets and without tenants that pay in advance costs one small q
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from millpond.authz.actors import SYSTEM
 from millpond.billing.accounts import AccountMode, AccountRecord
-from millpond.billing.budgets import Alert, Budget, Standing, alerts_due, budget_period
-from millpond.billing.counter import Counter, Payer
-from millpond.billing.ledger import Ledger
+from millpond.billing.budgets import Budget, Standing, alerts_due, budget_period
+from millpond.billing.counter import FundsRead, Payer
 from millpond.billing.money import Money
 from millpond.billing.rating import amount_of
 from millpond.billing.standings import ORG, Run, Share, standing_make
@@ -39,27 +37,6 @@ from millpond.metering.hours import Period, instant
 from millpond.zones import zone_find
 
 Window = tuple[int, int, bool]
-
-
-@dataclass(frozen=True, slots=True)
-class FundsRead:
-    """What a pass decides by, as of one moment."""
-
-    standings: tuple[Standing, ...]
-    payers: Mapping[str, Payer]
-    books: Ledger
-    now: datetime
-    alerts: tuple[Alert, ...] = ()
-
-    def counter(self) -> Counter:
-        return Counter(self.standings, self.payers, self.books, self.now)
-
-    def concerns(self, tenant: str) -> bool:
-        """Whether anything could keep a job of the tenant from starting."""
-        payer = self.payers.get(tenant)
-        if payer is not None and payer.prepaid:
-            return True
-        return any(len(one.budget.node) == 1 or one.budget.node[1] in {"*", tenant} for one in self.standings)
 
 
 class FundsReader:

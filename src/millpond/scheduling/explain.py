@@ -27,7 +27,10 @@ _COUNTERFACTUALS = 3
 _EVICTING = frozenset({"preemptible", "queue", "topology", "model"})
 """Kinds of changes that may let a job evict where it could not before."""
 
-_FINAL = frozenset({Code.HELD, Code.DEPENDENCY, Code.START_TIME, Code.BACKOFF})
+_FINAL = frozenset(
+    {Code.HELD, Code.DEPENDENCY, Code.START_TIME, Code.BACKOFF, Code.CARD_HOURS_EXHAUSTED, Code.BALANCE_HELD}
+)
+"""What no other placement helps against, so that the planner cannot verify a change."""
 
 
 @dataclass(frozen=True, slots=True)

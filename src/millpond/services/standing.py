@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
 
+from millpond.admission.admit import Admission
 from millpond.authz.actors import SYSTEM
+from millpond.db.funds import FundsReader
 from millpond.db.stores.world import world_mark
 from millpond.db.worlds import Worlds
 from millpond.domain.errors import MillpondError, Unavailable
@@ -28,7 +30,6 @@ from millpond.domain.records import JobRecord, World
 from millpond.scheduling.decisions import Plan, Rank
 from millpond.scheduling.desk import Desk, Judged, Judgement
 from millpond.scheduling.explain import Explanation
-from millpond.scheduling.snapshot import Job
 from millpond.scheduling.world import Snapshots, job_make
 from millpond.services.deps import Services
 from millpond.services.planning import Pool, pool_of
@@ -92,6 +93,8 @@ class Standings:
         self._worlds = Worlds(deps.database)
         self._snapshots = Snapshots()
         self._desk = Desk(threading.Lock)
+        self._funds = FundsReader()
+        self._admission = Admission()
         self._shared: Shared[Standing] = Shared()
         self._own: Standing | None = None
         self._loops: Standing | None = None
@@ -143,7 +146,7 @@ class Standings:
         Made for this question alone, of the pool as it is now.
         """
         with self._shared.alone():
-            made = self._judge(lambda now: job_make(job, now))
+            made = self._judge(job)
             found = made.judged.explain(job.id)
         if found is None:
             raise RuntimeError("a trial was over before it was asked")
@@ -188,15 +191,18 @@ class Standings:
         self._own = made = _standing(self._judge())
         return made
 
-    def _judge(self, offered: Callable[[int], Job] | None = None) -> Judgement:
+    def _judge(self, offered: JobRecord | None = None) -> Judgement:
         """The pool as it is now, with one job more in a trial that is not kept."""
         began, now = time.monotonic(), self._deps.clock()
-        read = self._worlds.read()
+        read, money = self._worlds.read_also(lambda tx, world: self._funds.read(tx, world, now))
         snapshot = self._snapshots.make(read.world, int(now.timestamp()))
+        records, desk = read.world.jobs, self._desk
         if offered is None:
-            judged = self._desk.judge(snapshot)
+            judged = self._admission.judge(money, snapshot, records, desk.judge, desk.again).judged
         else:
-            judged = self._desk.trial(replace(snapshot, jobs=(*snapshot.jobs, offered(snapshot.now))))
+            snapshot = replace(snapshot, jobs=(*snapshot.jobs, job_make(offered, snapshot.now)))
+            records = (*records, offered)
+            judged = Admission().judge(money, snapshot, records, desk.trial, desk.trial).judged
         return Judgement(read.world, read.mark, now, timedelta(seconds=time.monotonic() - began), judged)
 
     def _renew(self) -> None:

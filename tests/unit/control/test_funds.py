@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -22,7 +23,9 @@ from millpond.db.tables.usage import METER_MARK, USAGE_BUCKETS
 from millpond.domain.cards import CardRequest
 from millpond.domain.jobs import JobState, QueueClass
 from millpond.domain.queues import QueueConfig
-from millpond.domain.reasons import Reason
+from millpond.domain.reasons import Code, Reason
+from millpond.services.deps import Services
+from millpond.services.standing import Standings
 from tests.unit.control.desk import FOREVER, Desk
 
 pytestmark = pytest.mark.postgres
@@ -184,3 +187,20 @@ def test_nobody_is_told_the_numbers_of_another_tenant(desk: Desk) -> None:
     desk.database.run("submit", lambda tx: job_insert(tx, SYSTEM, beta))
     desk.round()
     assert [reason.text for reason in why(desk, "jbeta") if "alpha" in reason.text] == []
+
+
+def test_why_and_offer_say_the_same_where_the_loop_has_not_judged(desk: Desk) -> None:
+    budget(desk, 1, "alpha")
+    desk.submit("jask", FOREVER, cards=8, max_duration=HOUR)
+    desk.round()
+    waits = desk.job("jask")
+    assert waits.state is JobState.QUEUED
+    standings = Standings(Services(desk.database, None, lambda: desk.now, os.urandom))
+    _, found = standings.explain(waits)
+    assert found is not None
+    (reason,) = found.reasons
+    assert (reason.code, reason.need, reason.have) == (Code.CARD_HOURS_EXHAUSTED, 8000, 1000)
+    assert found.counterfactuals == ()
+    _, offered = standings.offer(replace(waits, id="jnext"))
+    assert not offered.starts_now
+    assert [one.code for one in offered.reasons] == [Code.CARD_HOURS_EXHAUSTED]

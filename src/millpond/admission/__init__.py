@@ -1,0 +1,1 @@
+"""Who may start: money and budgets around a plan."""
