@@ -34,11 +34,10 @@ Judge = Callable[[Snapshot], Judged]
 
 @dataclass(frozen=True, slots=True)
 class Funded:
-    """A judgement whose starts are paid for.  ``held`` and ``reasons`` are by job."""
+    """A judgement whose starts are paid for, and what each of them holds, by job."""
 
     judged: Judged
     held: Mapping[str, Held] = field(default_factory=dict)
-    reasons: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
 
 
 class Admission:
@@ -55,14 +54,15 @@ class Admission:
             self._aside.clear()
             return Funded(judge(snapshot))
         jobs = {record.id: record for record in records if read.concerns(record.tenant)}
+        models = {node.spec.name: node.spec.cards.model for node in snapshot.nodes if node.spec.cards is not None}
         reasons = _alone(read, snapshot, jobs)
         judged = judge(self._set_aside(snapshot, reasons))
         for number in range(2 * ROUNDS):
             counter = read.counter()
-            fresh = _pay(counter, judged, snapshot, jobs, first=number < ROUNDS)
+            fresh = _pay(counter, judged, models, jobs, first=number < ROUNDS)
             if not fresh:
                 judged.notes = reasons
-                return Funded(judged, counter.held, reasons)
+                return Funded(judged, counter.held)
             if number >= ROUNDS - 1:
                 fresh = {**_rest(judged, snapshot, jobs), **fresh}
             reasons = {**fresh, **reasons}
@@ -140,11 +140,10 @@ def _alone(read: FundsRead, snapshot: Snapshot, jobs: Mapping[str, JobRecord]) -
 
 
 def _pay(
-    counter: Counter, judged: Judged, snapshot: Snapshot, jobs: Mapping[str, JobRecord], *, first: bool
+    counter: Counter, judged: Judged, models: Mapping[str, str], jobs: Mapping[str, JobRecord], *, first: bool
 ) -> dict[str, tuple[Reason, ...]]:
     """Pay for what the plan starts, in its order.  Those that cannot, or the first of them."""
     plan = judged.guarded.plan
-    models = {node.spec.name: node.spec.cards.model for node in snapshot.nodes if node.spec.cards is not None}
     short: dict[str, tuple[Reason, ...]] = {}
     for start in plan.start if plan is not None else ():
         record = jobs.get(start.job)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from millpond.billing.accounts import AccountMode, AccountRecord
-from millpond.billing.budgets import Action, Alert, Asked, Standing, budget_decide
+from millpond.billing.budgets import Alert, Asked, Standing, budget_decide
 from millpond.billing.grants import Grant, Use
 from millpond.billing.holds import Held, HoldRequest, Shortfall, hold_decide
 from millpond.billing.ledger import Ledger
@@ -87,7 +87,6 @@ class Counter:
     ) -> None:
         self.standings = tuple(standings)
         self.held: dict[str, Held] = {}
-        self.denied = False
         self._payers = payers
         self._books = _copy(books)
         self._now = now
@@ -106,10 +105,6 @@ class Counter:
             self._books.add(held.batch)
             self.held[wish.job] = held
         return ()
-
-    def action(self, wish: Wish) -> Action | None:
-        """What its budgets say: whether it waits or is refused."""
-        return budget_decide(self.standings, self._asked(wish)[0]).action
 
     def _decide(self, wish: Wish) -> tuple[tuple[Reason, ...], Asked, Held | None]:
         asked, cost = self._asked(wish)

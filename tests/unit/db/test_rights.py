@@ -162,7 +162,6 @@ SYSTEM_ONLY = {
     "attempts.attempts_unapplied",
     "budgets.alerts_add",
     "budgets.alerts_raised",
-    "budgets.budgets_of",
     "budgets.counted_read",
     "budgets.funds_any",
     "budgets.spent_mark",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, func, or_, select, text, update
+from sqlalchemy import Row, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from millpond.authz.actions import Action
@@ -204,14 +204,6 @@ def alerts_add(tx: Tx, actor: Actor, alerts: Iterable[Alert], now: datetime) -> 
     rows = [(alert.id, alert.budget, alert.period, alert.percent, now) for alert in alerts]
     if rows:
         tx.execute(_RAISE, rows_text(tx, BUDGET_ALERTS, _ALERT, rows))
-
-
-def budgets_of(tx: Tx, actor: Actor, path: tuple[str, ...]) -> tuple[BudgetRecord, ...]:
-    """Those that stand on a node or above it.  System only."""
-    system_only(actor)
-    tenant = path[1] if len(path) > 1 else ""
-    rows = tx.execute(_STANDING.where(or_(BUDGETS.c.tenant == "", BUDGETS.c.tenant == tenant)))
-    return tuple(record for record in (_record(row) for row in rows) if record.budget.covers(path))
 
 
 def _record(row: Row[Any]) -> BudgetRecord:
