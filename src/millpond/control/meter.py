@@ -42,7 +42,7 @@ from millpond.domain.records import EventRecord
 from millpond.metering.alarms import Alarm, AlarmCode
 from millpond.metering.attempts import AttemptUsage
 from millpond.metering.facts import Event, Fact, Shape, fact_id
-from millpond.metering.hours import Hours, instant
+from millpond.metering.hours import Hours, instant, moment_of
 from millpond.metering.meter import Ended, Meter, Span
 from millpond.metering.sealing import span_book
 from millpond.metering.state import state_read, state_rows
@@ -232,7 +232,7 @@ def _started(facts: Iterable[Fact], events: Iterable[EventRecord]) -> Iterator[A
     for fact in facts:
         if fact.shape is None:
             continue
-        shape, start = fact.shape, _moment(fact.time)
+        shape, start = fact.shape, moment_of(fact.time)
         yield AttemptUsage(
             shape.tenant, fact.job, fact.attempt, shape.project, shape.user, shape.sku, shape.klass, shape.service,
             shape.milli, start, None, None, False, False, 0, 0, sequences[f"{fact.job}-{fact.attempt}"], None,
@@ -250,7 +250,7 @@ def _buckets(spans: Iterable[Span], sealed: Mapping[str, tuple[str, datetime | N
         for booking in span_book(span, clock, 0 if until is None else instant(until)):
             key = (
                 shape.tenant, span.job, span.attempt, shape.project, shape.user, shape.sku, shape.klass, shape.service,
-                _moment(booking.booked), _moment(booking.hour),
+                moment_of(booking.booked), moment_of(booking.hour),
             )  # fmt: skip
             used, lost = sums.get(key, (0, 0))
             sums[key] = (used + booking.milli_seconds, lost + booking.lost_milli_seconds)
@@ -284,7 +284,7 @@ def changes_of(told: Told, facts: Iterable[Fact], events: Iterable[EventRecord])
                 number,
                 used,
                 lost,
-                _moment(end.time) if end is not None else None,
+                moment_of(end.time) if end is not None else None,
                 end.reason if end is not None else None,
                 sequences[f"{job}-{number}"] if end is not None else None,
                 lost_at.get(key),
@@ -300,7 +300,7 @@ def _alarms_store(tx: Tx, control: Control, alarms: Sequence[Alarm], tenants: Ma
     alarms_add(tx, SYSTEM, named, now)
     events = [
         NewEvent(
-            "meter.alarm", _moment(alarm.time), "control", tenant, alarm.job, f"{alarm.job}-{alarm.attempt}",
+            "meter.alarm", moment_of(alarm.time), "control", tenant, alarm.job, f"{alarm.job}-{alarm.attempt}",
             {"code": alarm.code.value, "text": alarm.text, "card": alarm.card},
         )
         for tenant, alarm in named
@@ -309,7 +309,3 @@ def _alarms_store(tx: Tx, control: Control, alarms: Sequence[Alarm], tenants: Ma
     for alarm in alarms:
         control.metrics.alarms.labels(f"meter.{alarm.code.value.lower()}").inc()
     log.error("the meter found contradictions", alarms=[alarm.text for alarm in alarms[:10]], count=len(alarms))
-
-
-def _moment(time: int) -> datetime:
-    return _EPOCH + timedelta(seconds=time)

@@ -25,6 +25,11 @@ def instant(time: datetime) -> int:
     return (time - _EPOCH) // _SECOND
 
 
+def moment_of(time: int) -> datetime:
+    """The aware time of an instant: the inverse of `instant` for whole seconds."""
+    return datetime.fromtimestamp(time, UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class Period:
     """[start, end): a month in a zone."""

@@ -42,7 +42,7 @@ from millpond.db.stores.prices import price_book, price_books
 from millpond.db.stores.usage import booking_list, ended_list, metered_until
 from millpond.domain.errors import Conflict, MillpondError
 from millpond.domain.records import Page
-from millpond.metering.hours import Period, month_period
+from millpond.metering.hours import Period, moment_of, month_period
 from millpond.services.deps import Services
 from millpond.services.happenings import event_write
 from millpond.services.idempotency import Once, Reply, once_run
@@ -139,7 +139,7 @@ def invoice_draft(deps: Services, actor: Actor, tenant: str, month: str) -> Draf
         bill = month_bill(tx, account, period, zone, price_book(tx, SYSTEM, account))
         plan = _Plan(account, period, bill, standing[0] + 1)
         record = _record(deps, plan, now, SYSTEM, _accrued(tx, [plan]))
-        times = [(_moment(line.start), _moment(line.end)) for line in bill.lines]
+        times = [(moment_of(line.start), moment_of(line.end)) for line in bill.lines]
         lines = tuple(
             line_document(number, *pair) for number, pair in enumerate(zip(bill.lines, times, strict=True), 1)
         )
@@ -204,7 +204,7 @@ def month_bill(tx: Tx, account: AccountRecord, period: Period, zone: tzinfo, boo
 
     packed = {}
     if account.mode is AccountMode.PREPAID:
-        packed = packs_taken(tx, SYSTEM, account.tenant, _moment(period.start), _moment(period.end))
+        packed = packs_taken(tx, SYSTEM, account.tenant, moment_of(period.start), moment_of(period.end))
     return month.bill(list_price, packed)
 
 
@@ -234,8 +234,8 @@ def _close(deps: Services, tx: Tx, actor: Actor, tenants: Sequence[str], month: 
         plans.append(plan)
     records = _issue(deps, tx, actor, [plan for plan in plans if plan.bill.lines], now)
     for plan in plans:
-        if plan.account.sealed_until < _moment(plan.period.end):
-            account_save(tx, SYSTEM, replace(plan.account, sealed_until=_moment(plan.period.end)))
+        if plan.account.sealed_until < moment_of(plan.period.end):
+            account_save(tx, SYSTEM, replace(plan.account, sealed_until=moment_of(plan.period.end)))
     for record in records:
         outcomes[record.account] = Closed(record.account, record)
     _told(deps, tx, actor, plans, records)
@@ -289,8 +289,8 @@ def _record(deps: Services, plan: _Plan, now: datetime, actor: Actor, accrued: d
         number="",
         state=InvoiceState.ISSUED,
         zone=account.zone,
-        starts_at=_moment(plan.period.start),
-        ends_at=_moment(plan.period.end),
+        starts_at=moment_of(plan.period.start),
+        ends_at=moment_of(plan.period.end),
         lines=len(bill.lines),
         milli_seconds=bill.milli_seconds,
         net=bill.net,
@@ -318,7 +318,7 @@ def _accrued(tx: Tx, plans: Iterable[_Plan]) -> dict[str, Money]:
     }
     books = books_read(tx, SYSTEM, (account for account, _ in accounts.values()))
     return {
-        tenant: posted_read(tx, SYSTEM, account, _EPOCH, _moment(period.end))
+        tenant: posted_read(tx, SYSTEM, account, _EPOCH, moment_of(period.end))
         for tenant, (account, period) in accounts.items()
         if books.version(account)
     }
@@ -344,7 +344,3 @@ def _told(deps: Services, tx: Tx, actor: Actor, plans: Iterable[_Plan], records:
 def _month_of(time: datetime, zone: tzinfo) -> Period:
     local = time.astimezone(zone)
     return month_period(f"{local.year:04}-{local.month:02}", zone)
-
-
-def _moment(time: int) -> datetime:
-    return datetime.fromtimestamp(time, UTC)

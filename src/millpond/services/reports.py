@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import IO
 
@@ -28,7 +28,7 @@ from millpond.db.stores.prices import price_book, price_list
 from millpond.domain.errors import InvalidInput
 from millpond.domain.records import NodeRecord
 from millpond.metering.conservation import conservation
-from millpond.metering.hours import Period, days_of, instant, month_period
+from millpond.metering.hours import Period, days_of, instant, moment_of, month_period
 from millpond.metering.occupancy import occupancy, occupancy_sum
 from millpond.reports.budgets import burndown_report
 from millpond.reports.costs import tco_report
@@ -216,7 +216,7 @@ def _time(tx: Tx, actor: Actor, wish: ReportWish, now: datetime) -> _Time:
     name = name or "UTC"
     zone = zone_find(name)
     period = month_period(wish.month or now.astimezone(zone).strftime("%Y-%m"), zone)
-    span = (_moment(period.start), _moment(period.end))
+    span = (moment_of(period.start), moment_of(period.end))
     facts = [
         Fact("period", period.name),
         Fact("zone", name),
@@ -244,7 +244,7 @@ def _metering(tx: Tx, actor: Actor, wish: ReportWish, time: _Time) -> Report:
     account: AccountRecord = account_get(tx, SYSTEM, wish.tenant)
     zone = zone_find(account.zone)
     period = month_period(time.period.name, zone)
-    span = (_moment(period.start), _moment(period.end))
+    span = (moment_of(period.start), moment_of(period.end))
     bill = month_bill(tx, account, period, zone, price_book(tx, SYSTEM, account))
     counts: Mapping[tuple[str, str, str], Counts] = {
         (project, sku, klass): Counts(*rest)
@@ -275,7 +275,3 @@ def _blocked(standings: Standings, actor: Actor, wish: ReportWish) -> tuple[Bloc
     return tuple(
         Blocked(code, count, milli[code]) for code, count in sorted(jobs.items(), key=lambda item: (-item[1], item[0]))
     )
-
-
-def _moment(time: int) -> datetime:
-    return datetime.fromtimestamp(time, UTC)

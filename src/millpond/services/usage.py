@@ -25,7 +25,7 @@ from millpond.db.stores.usage import attempt_list
 from millpond.domain.errors import InvalidInput
 from millpond.domain.records import JobRecord, Page
 from millpond.metering.attempts import AttemptUsage
-from millpond.metering.hours import Hours, instant, month_period
+from millpond.metering.hours import Hours, instant, moment_of, month_period
 from millpond.metering.usage import USAGE_KEYS, AlarmRecord, UsageBy, UsageSpan, UsageSum
 from millpond.services.cursors import cursor_read, cursor_write
 from millpond.services.deps import Services
@@ -164,7 +164,7 @@ def _span(tx: Tx, actor: Actor, wish: UsageWish, now: datetime) -> UsageSpan:
         start, end = _from_to(wish, zone, now)
         return UsageSpan(wish.tenant, start, end, name)
     period = month_period(wish.month or now.astimezone(zone).strftime("%Y-%m"), zone)
-    return UsageSpan(wish.tenant, _moment(period.start), _moment(period.end), name)
+    return UsageSpan(wish.tenant, moment_of(period.start), moment_of(period.end), name)
 
 
 def _zone_known(tx: Tx, actor: Actor, tenant: str) -> str:
@@ -183,7 +183,7 @@ def _from_to(wish: UsageWish, zone: tzinfo, now: datetime) -> tuple[datetime, da
         raise InvalidInput("a time to is there, but none from", hint="add from, such as from=2026-11-01")
     hours = Hours(zone)
     start = _full_hour(wish.start, zone, hours)
-    end = _full_hour(wish.end, zone, hours) if wish.end else _moment(hours.around(instant(now))[1])
+    end = _full_hour(wish.end, zone, hours) if wish.end else moment_of(hours.around(instant(now))[1])
     if end <= start:
         raise InvalidInput(
             f"{hours.text(instant(end))} is not after {hours.text(instant(start))}", hint="to is exclusive"
@@ -200,7 +200,7 @@ def _full_hour(text: str, zone: tzinfo, hours: Hours) -> datetime:
             f"{text[:40]!r} is not a time", hint="write it like 2026-11-30, or 2026-11-30T18:00:00+08:00"
         ) from error
     begin = hours.around(instant(time))[0]
-    if _moment(begin) != time:
+    if moment_of(begin) != time:
         raise InvalidInput(
             f"{text[:40]!r} is not a full clock hour of its zone",
             hint=f"use is counted by clock hours; write {hours.text(begin)}",
@@ -269,7 +269,3 @@ def _csv(by: UsageBy, sums: Iterable[UsageSum]) -> Iterator[bytes]:
 def _safe(text: str) -> str:
     """A text that a spreadsheet would run as a formula, with an apostrophe before it."""
     return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _moment(time: int) -> datetime:
-    return datetime.fromtimestamp(time, UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, func, select, text, update
@@ -23,8 +23,8 @@ from millpond.db.tables.accounts import ACCOUNTS
 from millpond.db.tables.budgets import BUDGET_ALERTS, BUDGETS
 from millpond.db.tables.usage import ATTEMPT_USAGES, METER_MARK, USAGE_BUCKETS
 from millpond.domain.errors import NotFound
+from millpond.metering.hours import instant, moment_of
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMES = (
     "id", "node", "unit", "amount", "period", "thresholds", "valid_from", "valid_until", "created_at", "created_by",
 )  # fmt: skip
@@ -173,17 +173,13 @@ def spent_read(
     owner = [kept.tenant, kept.project, kept.username]
     finer = [kept.sku, kept.klass, kept.booked] if hours else []
     sums = [func.sum(kept.milli_seconds), func.sum(kept.lost_milli_seconds)]
-    statement = select(*owner, *finer, *sums).where(kept.booked >= _moment(start), kept.booked < _moment(end))
+    statement = select(*owner, *finer, *sums).where(kept.booked >= moment_of(start), kept.booked < moment_of(end))
     if tenants is not None:
         statement = statement.where(kept.tenant.in_(sorted(tenants)))
     rows = tx.execute(statement.group_by(*owner, *finer))
     if not hours:
         return [Spent(row[0], row[1], row[2], "", "", start, int(row[3]), int(row[4])) for row in rows]
-    second = timedelta(seconds=1)
-    return [
-        Spent(row[0], row[1], row[2], row[3], row[4], (row[5] - _EPOCH) // second, int(row[6]), int(row[7]))
-        for row in rows
-    ]
+    return [Spent(row[0], row[1], row[2], row[3], row[4], instant(row[5]), int(row[6]), int(row[7])) for row in rows]
 
 
 def counted_read(tx: Tx, actor: Actor) -> dict[tuple[str, int], Counted]:
@@ -211,7 +207,3 @@ def _record(row: Row[Any]) -> BudgetRecord:
     valid = None if row.period is not BudgetPeriod.ONCE else (row.valid_from, row.valid_until)
     limit = money_of_minor(row.amount, row.unit)
     return BudgetRecord(Budget(row.id, row.node, limit, row.period, thresholds, valid), row.created_at, row.created_by)
-
-
-def _moment(time: int) -> datetime:
-    return _EPOCH + timedelta(seconds=time)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, false, func, or_, select
@@ -19,7 +19,7 @@ from millpond.db.session import Tx
 from millpond.db.stores.rows import insert_many, rows_text
 from millpond.db.tables.accounts import ACCOUNTS
 from millpond.db.tables.prices import PRICES
-from millpond.metering.hours import Hours, instant
+from millpond.metering.hours import Hours, instant, moment_of
 from millpond.zones import zone_find
 
 _NAMES = ("account", "version", "sku", "klass", "currency", "price", "starts_at", "ends_at", "created_at", "created_by")
@@ -122,17 +122,13 @@ def prices_add(tx: Tx, actor: Actor, tenant: str, versions: Iterable[PriceVersio
     authorize(actor, Action.PRICE_WRITE, tenant)
     rows = [
         (
-            tenant, one.version, one.sku, one.klass, one.price.currency, str(one.price.amount), _moment(one.start),
-            None if one.end is None else _moment(one.end), now, actor.user,
+            tenant, one.version, one.sku, one.klass, one.price.currency, str(one.price.amount), moment_of(one.start),
+            None if one.end is None else moment_of(one.end), now, actor.user,
         )
         for one in versions
     ]  # fmt: skip
     if rows:
         tx.execute(_ADD, rows_text(tx, PRICES, _NAMES, rows))
-
-
-def _moment(time: int) -> datetime:
-    return datetime.fromtimestamp(time, UTC)
 
 
 def _version(row: Row[Any]) -> PriceVersion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import BigInteger, ColumnElement, and_, cast, extract, select
 
@@ -15,6 +15,7 @@ from millpond.db.session import Tx
 from millpond.db.tables.usage import ATTEMPT_USAGES, METER_MARK, USAGE_BUCKETS
 from millpond.metering.attempts import AttemptUsage
 from millpond.metering.facts import Shape
+from millpond.metering.hours import moment_of
 from millpond.metering.meter import Ended
 from millpond.metering.sealing import Booking
 
@@ -80,7 +81,7 @@ def booking_list(tx: Tx, actor: Actor, tenant: str, begin: int, end: int) -> Ite
     """Bookings that [begin, end), instants, carries; by job, attempt and hour, so that hashes are repeatable."""
     authorize(actor, Action.USAGE_READ, tenant)
     statement = _BOOKINGS.where(
-        _BUCKETS.tenant == tenant, _BUCKETS.booked >= _moment(begin), _BUCKETS.booked < _moment(end)
+        _BUCKETS.tenant == tenant, _BUCKETS.booked >= moment_of(begin), _BUCKETS.booked < moment_of(end)
     ).order_by(*_ORDER)
     shapes: dict[tuple[object, ...], Shape] = {}
     rows = tx.execute(statement, execution_options={"yield_per": _BATCH})
@@ -112,8 +113,8 @@ def ended_list(tx: Tx, actor: Actor, tenant: str, begin: int, end: int) -> Itera
         )
         .where(
             usage.tenant == tenant,
-            usage.ended_at > _moment(begin),
-            usage.ended_at <= _moment(end),
+            usage.ended_at > moment_of(begin),
+            usage.ended_at <= moment_of(end),
             ~usage.disputed,
         )
         .order_by(usage.job, usage.attempt)
@@ -158,7 +159,3 @@ def attempt_list(tx: Tx, actor: Actor, tenant: str, job: str) -> list[AttemptUsa
     if reach(actor, Action.USAGE_READ, tenant) is not Reach.ALL:
         statement = statement.where(kept.username == actor.user)
     return [AttemptUsage(*row) for row in tx.execute(statement)]
-
-
-def _moment(time: int) -> datetime:
-    return datetime.fromtimestamp(time, UTC)
